@@ -19,9 +19,7 @@ const inside = require('../fixtures/inside')
 
 const theList = inside('holding/the-list')
 const { PUTTERS, PUT_LOCK, TAKE_LOCK } = inside('queue/layout')
-const { memoryOf } = inside('queue/memory')
 const { QueueMemory } = inside('queue/memory')
-const { outside, owing } = inside('queue/owing')
 const { QueueWaiter } = inside('queue/waits')
 
 const make = (options, ...messages) => queueWith(Object.assign({ capacity: 4, messageSize: 64 }, options), ...messages)
@@ -164,8 +162,7 @@ function watchSteps (t) {
       }
     })
   }
-  replace(t, queues, 'newStep', newStep => () => watched(newStep()))
-  replace(t, queues, 'begun', () => queues.newStep())
+  replace(t, queues, 'begun', begun => watched(Object.assign(Object.create(null), begun)))
   return seen
 }
 
@@ -183,31 +180,20 @@ function interrupt (run) {
   assert.fail('it ended')
 }
 
-test('steps: one within another one, and those that a time limit has interrupted', t => {
+test('steps that a time limit has interrupted are undone by the next one', t => {
   const seen = watchSteps(t)
-  const queue = make({}, 1, 2, 3)
   const other = make({}, 4, 5)
-  const within = run => owing(memoryOf(queue), () => outside(run))
-
-  // A step within a step, of another queue and of the same one.
-  assert.deepStrictEqual(within(() => [other.tryTakeMany(1), queue.tryTake(), queue.tryPut(6), queue.inUse]),
-    [[4], 1, true, 0])
-  assert.deepStrictEqual([queue.length, other.length, theList().length], [3, 1, 0])
-
-  // An interrupt of the package's own code; and the same within a step that goes on.
+  // An interrupt of the package's own code.
   const puts = () => { for (;;) { other.tryPut(8); other.tryTake() } }
   const interruptInside = () => {
     for (let n = 0; n < 100 && theList().queues.begun.state !== 'inside'; n++) interrupt(puts)
     assert.strictEqual(theList().queues.begun.state, 'inside')
   }
-  for (const run of [interruptInside, () => within(interruptInside)]) {
-    run()
-    other.clear()
-    for (let n = 0; n < other.capacity; n++) assert.ok(other.tryPut(n))
-    assert.deepStrictEqual(other.tryTakeMany(9), [0, 1, 2, 3])
-    assert.deepStrictEqual([other.inUse, theList().length], [0, 0])
-  }
-  assert.deepStrictEqual(queue.tryTakeMany(3), [2, 3, 6])
+  interruptInside()
+  other.clear()
+  for (let n = 0; n < other.capacity; n++) assert.ok(other.tryPut(n))
+  assert.deepStrictEqual(other.tryTakeMany(9), [0, 1, 2, 3])
+  assert.deepStrictEqual([other.inUse, theList().length], [0, 0])
   assert.deepStrictEqual(Array.from(seen).sort(), ['idle → inside', 'inside → idle'])
 })
 

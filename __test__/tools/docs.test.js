@@ -173,7 +173,7 @@ const CONSTANTS = [
   ['dumps', /within (\d+) s \(10 s if/, 'atomics-waitasync.js', 'LIMIT', 1000],
   ['dumps', /has not within (\d+) s;/, 'atomics-waitasync.js', 'LIMIT', 1000],
   ['dumps', /within (\d+) s; try again/, 'atomics-waitasync.js', 'DEADLINE', 1000],
-  ['channels', /up to (\d+) such messages/, 'observe/stalls.rs', 'MOST_OF_THREAD'],
+  ['channels', /up to (\d+) such messages/, 'observe/stalls.rs', 'MOST'],
   ['engines', /up to ([\d ]+) threads/, 'file_locks/waiting/pool.rs', 'MOST_LINES'],
   ['engines', /locks have ([\d ]+) further threads/, 'file_locks/waiting/pool.rs', 'MOST_JOBS'],
   ['engines', /a request tries every (\d+) ms/, 'engines/files.js', 'POLL'],

@@ -53,7 +53,7 @@ class RobustList extends ShortWay {
     this.leases = 0
     // This thread's use of queues, which all copies of the package share: the step that it is in; and the lines of
     // promises that put, by queue address, and how many.
-    this.queues = { begun: newStep(), newStep, lines: createMap(), lineCount: 0 }
+    this.queues = { begun: newStep(), lines: createMap(), lineCount: 0 }
     // The word of a claim that native code may grant; undefined if there is none.
     this.expected = undefined
     this.register = register

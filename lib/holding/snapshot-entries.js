@@ -2,7 +2,23 @@
 
 /** Entries of snapshots, and cycles, as native code tells of them. */
 
-const { createMap, parse } = require('../util/intrinsics')
+const { RangeError, createMap, parse } = require('../util/intrinsics')
+
+/**
+ * Parses the JSON that a function of native code returns.
+ * @throws {RangeError} no string can hold it
+ */
+function parseList (list, caller) {
+  let json
+  try {
+    json = list()
+  } catch (error) {
+    if (error.code !== 'GenericFailure') throw error
+    throw new RangeError(caller + ': what is held and awaited has too many entries, or names that are too long, for ' +
+      'one string')
+  }
+  return parse(json)
+}
 
 /** Makes a function that returns stacks' texts by native code's numbers. Native code is asked for each once. */
 function stackTexts (binding) {
@@ -40,4 +56,4 @@ function cycleOf (binding) {
   return { text, cycle: completeCycle(cycle, stackTexts(binding)) }
 }
 
-module.exports = { completeCycle, completeEntry, cycleOf, stackTexts }
+module.exports = { completeCycle, completeEntry, cycleOf, parseList, stackTexts }

@@ -11,7 +11,7 @@
  */
 
 const { agent, assertStack } = require('../agent/find-agent')
-const { Promise, TypeError, append, bare, defineProperty, parse } = require('../util/intrinsics')
+const { Promise, TypeError, append, bare, defineProperty } = require('../util/intrinsics')
 const { REJECTS_OVERFLOWS } = require('../util/quirks')
 const { LATE, throwIfAborted, unlessLate } = require('../waiting/errors')
 const { assertSynchronous, assertWorker } = require('../waiting/wait-options')
@@ -21,6 +21,7 @@ const {
 const { lateError } = require('../holding/acquire')
 const { Repairing, callWithin } = require('../holding/repair')
 const { callNow, runWith } = require('../holding/run')
+const { parseList } = require('../holding/snapshot-entries')
 const { asInterface, lockOf } = require('./lock')
 const { newGrants } = require('./grants')
 const { newGrant, stolenError } = require('./names')
@@ -36,7 +37,7 @@ class LockManager {
   async query () {
     assertThis(this, 'query')
     // In the order in which they were made.
-    const requests = parse(agent().native.binding.nameRequests())
+    const requests = parseList(agent().native.binding.nameRequests, 'query')
     const held = []
     const pending = []
     for (let n = 0; n < requests.length; n++) {

@@ -3,13 +3,13 @@
 /** `snapshot()`: the holds, waits and cycles of this process. */
 
 const { agent } = require('../agent/find-agent')
-const { TypeError, parse } = require('../util/intrinsics')
+const { TypeError } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
-const { completeEntry, stackTexts } = require('../holding/snapshot-entries')
+const { completeEntry, parseList, stackTexts } = require('../holding/snapshot-entries')
 
 exports.snapshot = function snapshot () {
   const { binding } = agent().native
-  const state = parse(binding.snapshot())
+  const state = parseList(binding.snapshot, 'snapshot')
   const stackText = stackTexts(binding)
   const { held, waiting, cycles } = state
   for (let n = 0; n < held.length; n++) completeEntry(held[n], stackText)

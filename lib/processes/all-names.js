@@ -37,21 +37,26 @@ async function requestAll (names, options, request, callback) {
   const loser = new AbortController()
   const signal = either(loser.signal, options.signal)
   const locks = []
+  const requests = []
   function next () {
     if (locks.length === names.length) return run(new AllLock(names, mode, locks, loser.signal), repair, callback)
     // An attempt would fail where a request waits, as for a descriptor: only the program asks for one.
     const left = timeout && Math.max(1, until - now())
-    return request(names[locks.length], { ...options, repair: undefined, signal, timeout: left }, (lock) => {
+    const promise = request(names[locks.length], { ...options, repair: undefined, signal, timeout: left }, (lock) => {
       if (lock === null) throw MISSED
       locks.push(lock)
       const { signal: lost } = lock
       lost.addEventListener('abort', () => loser.abort(lost.reason))
       return next()
     })
+    requests.push(promise)
+    return promise
   }
   try {
     return await next()
   } catch (error) {
+    // That of a lock that is lost rejects at once: those within are still to give back theirs.
+    await Promise.allSettled(requests)
     if (error !== MISSED) throw error
   }
   return callback(null)

@@ -162,7 +162,10 @@ class Batch {
     const begun = first === undefined ? this.begun : this.begun + 1
     if (begun === 0) return true
     // By this clock, since the other takes memory. Of one that has been set back, the time is over.
-    const age = wallClock() - this.since
+    const now = wallClock()
+    // The token is ahead of a clock that was set back before the grant.
+    if (this.since > now && begun === 1) this.since = now
+    const age = now - this.since
     if (begun < most && age >= 0 && age < milliseconds) return true
     // For good: who gives the lock back has asked before, and the clock may be set meanwhile.
     this.since = -Infinity

@@ -9,6 +9,7 @@ const { acquire, take } = require('../holding/acquire')
 const { runWith } = require('../holding/run')
 const { newGrant } = require('../named/names')
 const { assertNoPromise } = require('../waiting/wait-options')
+const { deadlock } = require('../waiting/errors')
 const { ProcessLock } = require('./batch')
 const { heldSync } = require('./held-lock')
 const { LocalEngine } = require('./local-engine')
@@ -99,9 +100,9 @@ function acquireHold (engine, line, { label, timeout, ifAvailable, repair }, cal
   }
   const since = now()
   const front = newGrant(line.front, mode === 'shared')
-  const { look, end } = watchBlocked(engine, name)
   let grant
-  if (ifAvailable ? take(front) : acquire(front, timeout, caller)) {
+  if (ifAvailable ? take(front) : acquireFront(front, timeout, caller, name)) {
+    const { look, end } = watchBlocked(engine, name)
     try {
       const left = ifAvailable ? 0 : Math.max(0, timeout - (now() - since))
       grant = engine.block(line.place || engine.placeOf(name, mode), label, left, look)
@@ -115,6 +116,17 @@ function acquireHold (engine, line, { label, timeout, ifAvailable, repair }, cal
   if (grant !== undefined) return new SyncHold(line, front, grant, repair)
   if (ifAvailable) return null
   throw timeoutError(name, timeout, holderOf(engine, name))
+}
+
+/** Blocks for the named lock in front. A thread that waits for itself learns of the lock's own name. */
+function acquireFront (front, timeout, caller, name) {
+  try {
+    return acquire(front, timeout, caller)
+  } catch (error) {
+    // A cycle has the names of several locks, and so those of their engines.
+    if (error.code !== 'ERR_DEADLOCK' || error.cycle !== undefined) throw error
+    throw deadlock(caller, { id: error.id, name }, error, error.message.endsWith('holds') ? 'holds' : 'awaits')
+  }
 }
 
 module.exports = { holdSync, requestSync }

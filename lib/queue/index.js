@@ -20,11 +20,11 @@ const {
 const { assertWithin, initView, defineView, newMemory } = require('../view')
 const { blocking, calling, isInVain } = require('./blocking')
 const { FORMATS, write } = require('./format')
-const { MessagesAsync, messagesOf } = require('./iterators')
+const { Messages, MessagesAsync } = require('./iterators')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
 const { BUSY, ENDED, IDLE, PUT, TAKE, USE, QueueMemory, memoryOf } = require('./memory')
 const { owing, owingOn } = require('./owing')
-const { ended, forever, readBatch, readBatchAsync, refuse, valueInUse, valueOf } = require('./reading')
+const { ended, forever, readBatch, readBatchInTurn, valueInTurn, valueInUse, valueOf } = require('./reading')
 const { clear, close, defer, endUse, idle, put, putBack, recover, take, takeMany } = require('./steps')
 const { isPutting, promised } = require('./waits')
 
@@ -179,7 +179,7 @@ class Queue {
   [Symbol.iterator] () {
     assertWorker('iterating', 'for await')
     memoryOf(this)
-    return messagesOf(this)
+    return new Messages(this)
   }
 
   [Symbol.asyncIterator] () {
@@ -242,14 +242,22 @@ const PUT_ASYNC = {
 const TAKE_ASYNC = {
   caller: 'takeAsync',
   describe: taking,
-  finish: (lease) => lease === ENDED ? undefined : valueOf(lease, 'takeAsync')
+  finish (lease) {
+    if (lease === ENDED) return undefined
+    try {
+      return lease.value
+    } catch (_) {
+      // The call may have come from the depth of the stack.
+      return valueInTurn(lease, 'takeAsync')
+    }
+  }
 }
 
 const TAKE_MANY_ASYNC = {
   caller: 'takeManyAsync',
   isAsync: true,
   describe: takingMany,
-  finish: (leases, memory) => leases === ENDED ? [] : readBatchAsync(memory, leases, 'takeManyAsync')
+  finish: (leases, memory) => leases === ENDED ? [] : readBatchInTurn(memory, leases, 'takeManyAsync')
 }
 
 const USE_ASYNC = {
@@ -276,8 +284,9 @@ async function useInTurn (memory, lease, callback, limits) {
   let value
   try {
     value = lease.value
-  } catch (error) {
-    value = await refuse(memory, lease, 'use', error)
+  } catch (_) {
+    // As in `takeAsync`.
+    value = await valueInTurn(lease, 'use', memory)
   }
   const delivery = new Delivery(memory, lease, limits)
   try {

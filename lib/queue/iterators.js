@@ -12,7 +12,7 @@ const Steps = require('../waiting/wait-steps')
 const { calling, isInVain } = require('./blocking')
 const { ENDED, TAKE } = require('./memory')
 const { owingOn } = require('./owing')
-const { ended, refuse } = require('./reading')
+const { ended, valueInTurn } = require('./reading')
 const { putBack, take } = require('./steps')
 const { promised } = require('./waits')
 
@@ -21,8 +21,23 @@ const CALLER = 'messages'
 const resultOf = (value) => ({ done: value === undefined, value })
 
 /** Blocks for each message. */
-function * messagesOf (queue) {
-  for (let value; (value = queue.take()) !== undefined;) yield value
+class Messages {
+  constructor (queue) {
+    let isOver = false
+    this.next = () => resultOf(isOver ? undefined : queue.take())
+    this.return = (value) => {
+      isOver = true
+      return { done: true, value }
+    }
+    this.throw = (error) => {
+      isOver = true
+      throw error
+    }
+  }
+
+  [Symbol.iterator] () {
+    return this
+  }
 }
 
 /** A call of `next`. It is one of the `pending` ones until it has a result. */
@@ -74,8 +89,9 @@ const NEXT = {
     let value
     try {
       value = lease.value
-    } catch (error) {
-      return resultInTurn(memory, next, refuse(memory, lease, CALLER, error))
+    } catch (_) {
+      // The call may have come from the depth of the stack.
+      return resultInTurn(memory, next, valueInTurn(lease, CALLER, memory))
     }
     const end = ended(memory, lease)
     return end === undefined ? next.given(value) : resultInTurn(memory, next, value, end)
@@ -121,6 +137,6 @@ class MessagesAsync {
   }
 }
 
-shield(MessagesAsync, ['next', 'return', 'throw'])
+for (const Class of [Messages, MessagesAsync]) shield(Class, ['next', 'return', 'throw'])
 
-module.exports = { MessagesAsync, messagesOf }
+module.exports = { Messages, MessagesAsync }

@@ -12,8 +12,7 @@
  * | IDLE | no step | makes it INSIDE |
  * | INSIDE | the package's code, native code, sleep | finds this one interrupted, and undoes it |
  *
- * `owingQuietly` makes it INSIDE and IDLE again, and `undo` IDLE. While a program's code runs within a step, `begun` is
- * another record. A time limit that interrupts both leaves the outer one to the end of the thread.
+ * `owingQuietly` makes it INSIDE and IDLE again, and `undo` IDLE. No program's code runs within a step.
  */
 
 const { agent } = require('../agent/find-agent')
@@ -68,20 +67,6 @@ function owingQuietly (memory, step, argument, left) {
   }
 }
 
-/** Calls what may run a program's code, from within a step. It reads none of the registers afterwards. */
-function outside (run) {
-  const list = theList()
-  const { queues } = list
-  const { begun } = queues
-  queues.begun = queues.newStep()
-  try {
-    return run()
-  } finally {
-    if (queues.begun.state !== IDLE) undo(list)
-    queues.begun = begun
-  }
-}
-
 /** Undoes this thread's last step, which was interrupted. So the thread's death would have done. */
 function undo (list) {
   const { begun } = list.queues
@@ -104,4 +89,4 @@ function undo (list) {
   begun.memory = begun.lease = undefined
 }
 
-module.exports = { outside, owing, owingOn, owingQuietly }
+module.exports = { owing, owingOn, owingQuietly }

@@ -3,8 +3,9 @@
 /**
  * The values of messages that have been taken.
  *
- * A thread may lack the stack to read a message. Deep in the stack that changes nothing: a promise reads in a turn of
- * its own then. Otherwise the message is removed, since it would come first for ever, and the error has its bytes.
+ * A thread may lack the stack to read a message. Deep in the stack that changes nothing. Otherwise the message is
+ * removed, since it would come first for ever, and the error has its bytes. A promise first reads again in a turn of
+ * its own.
  */
 
 const { createArray, setPrototypeOf } = require('../util/intrinsics')
@@ -43,10 +44,15 @@ function valueInUse (memory, lease, isDeep) {
   }
 }
 
-/** Removes a message in use that this thread cannot read, and throws. */
-async function refuse (memory, lease, caller, error) {
-  await ended(memory, lease)
-  throw queueUnreadable(caller, error, lease)
+/** Reads a message in a turn of its own. If this thread cannot, and it is in use, the message is removed. */
+async function valueInTurn (lease, caller, memory) {
+  await undefined
+  try {
+    return lease.value
+  } catch (error) {
+    if (memory !== undefined) await ended(memory, lease)
+    throw queueUnreadable(caller, error, lease)
+  }
 }
 
 /** Ends a use of messages, by a step. Undefined if that needs no waiting. */
@@ -57,14 +63,15 @@ function ended (memory, used, step = endUse) {
 // ——— Several messages ———
 
 /**
- * Reads a batch into an array. Returns the error of the first message that cannot be read, if any. May run a program's
- * code, if that has replaced functions of v8's.
+ * Reads on, behind the values that the array has. Returns the error of a message that cannot be read. May run a
+ * program's code, if that has replaced functions of v8's.
  */
-function readAll (memory, leases, array) {
+function readOn (memory, leases, array) {
   try {
-    for (let n = 0; n < leases.length; n++) {
-      memory.copyOut(leases[n])
-      array[n] = leases[n].value
+    while (array.length < leases.length) {
+      const lease = leases[array.length]
+      memory.copyOut(lease)
+      array[array.length] = lease.value
     }
     return undefined
   } catch (error) {
@@ -90,7 +97,7 @@ function given (leases, array, error, isBad, caller) {
  */
 function readBatch (memory, leases, caller, isDeep, left) {
   const array = createArray(0)
-  const error = readAll(memory, leases, array)
+  const error = readOn(memory, leases, array)
   const isBad = !isDeep && isUnreadable(leases, array)
   if (owingOn(memory, endBatch, endOf(leases, array, isBad), left) !== BUSY) {
     return given(leases, array, error, isBad, caller)
@@ -99,14 +106,19 @@ function readBatch (memory, leases, caller, isDeep, left) {
   return []
 }
 
-async function readBatchAsync (memory, leases, caller) {
+async function readBatchInTurn (memory, leases, caller) {
   const array = createArray(0)
-  const error = readAll(memory, leases, array)
+  let error = readOn(memory, leases, array)
+  if (error !== undefined) {
+    // The call may have come from the depth of the stack.
+    await undefined
+    error = readOn(memory, leases, array)
+  }
   const isBad = isUnreadable(leases, array)
   await ended(memory, endOf(leases, array, isBad), endBatch)
   return given(leases, array, error, isBad, caller)
 }
 
 module.exports = {
-  ended, forever, readBatch, readBatchAsync, refuse, valueInUse, valueOf
+  ended, forever, readBatch, readBatchInTurn, valueInTurn, valueInUse, valueOf
 }

@@ -38,7 +38,7 @@ const { OWED, LOCKED } = require('../holding/request')
 const theList = require('../holding/the-list')
 const { isInVain, lateError, publishWait } = require('./blocking')
 const { BUSY, ENDED, NOTHING, PUT, PUTTING, memoryOf } = require('./memory')
-const { owingOn, owingQuietly } = require('./owing')
+const { owing, owingQuietly } = require('./owing')
 const { idled } = require('./steps')
 
 const TRIES = 'tries'
@@ -343,15 +343,12 @@ async function carriedOut (form, queue, argument, options, steps) {
   const wait = describe(memory, argument, optionsOf(options, caller), caller, steps)
   throwIfAborted(wait.signal)
   // Another thread, or an earlier promise of this one, may come first.
-  const isDeep = agent().assertStack()
-  let found = wait.mode === PUT && isPutting(memory) ? BUSY : owingOn(memory, wait.step, wait.argument)
+  let found = wait.mode === PUT && isPutting(memory) ? BUSY : owing(memory, wait.step, wait.argument)
   const isAtOnce = !isInVain(found)
   if (!isAtOnce) found = await later(memory, wait, steps)
   if (found === LATE) throw hideFrames(lateError(memory, wait), carriedOut)
   // It overtakes no promise of the queue that awaits a turn.
   if (isAtOnce ? !agent().settlesAtOnce() : memory.awaitingTurn !== 0) await agent().turn(memory)
-  // To read a message may take much of the stack.
-  if (isDeep) await undefined
   return isAsync ? await finish(found, memory, argument, wait) : finish(found, memory, argument, wait)
 }
 

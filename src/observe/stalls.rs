@@ -55,7 +55,7 @@ fn look(reported: &mut Reported, period: Duration) {
         if wait.blocked {
             standard_error::leave(&format!("(node:{}) [{VARIABLE}] Warning: {text}\n", process::id()));
         }
-        give(if wait.blocked { MAIN } else { wait.thread_id }, json);
+        give(if wait.blocked { MAIN } else { wait.thread_id }, json, wait.blocked);
     });
 }
 
@@ -67,16 +67,16 @@ static REPORTS: Mutex<VecDeque<(u32, String)>> = Mutex::new(VecDeque::new());
 /// Whether there are any: kept here so that reading it takes no lock.
 static ARE_THERE: AtomicBool = AtomicBool::new(false);
 
-/// So many are kept for a thread while it is busy.
-const MOST_OF_THREAD: usize = 100;
+/// So many of those of blocked threads are kept while the main thread is busy.
+const MOST: usize = 100;
 
-/// Leaves a report for a thread, and rings it.
-fn give(thread_id: u32, json: String) {
+/// Leaves a report for a thread, and rings it. It may be left out if it has been written already.
+fn give(thread_id: u32, json: String, is_written: bool) {
     let outbox_of =
         |id| PROCESS.registry.find(|agent| agent.known.thread_id == id, |agent| Arc::clone(&agent.known.outbox));
     let Some(outbox) = outbox_of(thread_id) else { return };
     let mut reports = lock(&REPORTS);
-    if reports.iter().filter(|(id, _)| *id == thread_id).count() < MOST_OF_THREAD {
+    if !is_written || reports.iter().filter(|(id, _)| *id == thread_id).count() < MOST {
         reports.push_back((thread_id, json));
         ARE_THERE.store(true, Ordering::Relaxed);
     }

@@ -207,7 +207,9 @@ impl<'a> Reports<'a> {
             }
             if let Some(&report) = new.get(&cycle) {
                 let report: &mut Report = &mut self.all[report];
-                report.more = report.more.map(|more| more + 1);
+                let waits = &self.snapshot.waiting;
+                let is_for_lock = waits[report.entry].location == waits[entry].location;
+                report.more = report.more.map(|more| more + usize::from(is_for_lock));
             } else if reported.get(number).is_none() {
                 if self.all.len() >= MOST {
                     continue;
@@ -232,8 +234,11 @@ impl<'a> Reports<'a> {
         cycle.iter().map(|link| self.hash_of(link.waits_for)).fold(0, u64::wrapping_add)
     }
 
-    fn add_cycle(&mut self, entry: usize, index: usize) {
+    /// Adds a cycle, for a promise on it if there is one: a blocked thread can publish nothing.
+    fn add_cycle(&mut self, due: usize, index: usize) {
         let snapshot = &self.snapshot;
+        let mut waits = snapshot.cycles[index].iter().map(|link| link.waits_for);
+        let entry = waits.find(|&wait| !snapshot.waiting[wait].blocked).unwrap_or(due);
         let text = cycle_text(&cycle_rows(snapshot, &snapshot.cycles[index], Stack::shown)).trim_end().to_owned();
         let holders = self.holders_of(entry);
         self.all.push(Report { text, entry, more: Some(0), holders, cycle: Some(index) });

@@ -37,13 +37,14 @@ class Cluster {
   }
 
   /**
-   * Asks one member after the other, and the first one again. That is the one that has answered last; it may only have
-   * closed a connection that was idle. With `isOpen` the answer is a stream: the first message for which that function
-   * gives true, or none if the milliseconds are over.
+   * Asks one member after the other, and the first one again, unless it was silent. That is the one that has answered
+   * last; it may only have closed a connection that was idle. With `isOpen` the answer is a stream: the first message
+   * for which that function gives true, or none if the milliseconds are over.
    */
   async call (path, body, { signal, isOpen } = {}) {
     let failure
-    for (let tries = 0; tries <= this.endpoints.length; tries++) {
+    let most = this.endpoints.length
+    for (let tries = 0; tries <= most; tries++) {
       const index = this.current
       try {
         const answer = await this.authorized(this.endpoints[index], path, body, { signal, isOpen })
@@ -51,6 +52,7 @@ class Cluster {
       } catch (error) {
         if (!error.isOfMember || (signal !== undefined && signal.aborted)) throw error
         failure = error
+        if (tries === 0 && error.isSilence) most--
         if (this.current === index) this.current = (index + 1) % this.endpoints.length
       }
     }
@@ -98,7 +100,8 @@ class Cluster {
       const fail = error => end(reject, error)
       const timer = setTimeout(() => {
         if (isOpen !== undefined) return end(resolve, {})
-        fail(ofMember(new Error(`${what}: no answer for ${this.milliseconds} ms`)))
+        const silence = new Error(`${what}: no answer for ${this.milliseconds} ms`)
+        fail(ofMember(Object.assign(silence, { isSilence: true })))
         request.destroy()
       }, this.milliseconds)
       const ignore = signal === undefined ? () => {} : onAbort(signal, () => {

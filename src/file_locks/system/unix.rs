@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::ptr::{null, null_mut};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, OnceLock};
 
 use super::{Identity, Mode, Opened};
 
@@ -104,55 +104,70 @@ pub(crate) struct Sleeper(
     usize,
 );
 
-/// It is ignored by default, and hardly any program uses it.
-const SIGNAL: c_int = libc::SIGURG;
-
 impl Sleeper {
     /// The calling thread, which takes the signal from now on.
     pub(crate) fn current() -> Self {
-        static HANDLER: Once = Once::new();
-        HANDLER.call_once(set_handler);
-        let mut signals = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: a live local, which the first call fills. The last call has no requirements.
-        Self(unsafe {
-            libc::sigemptyset(signals.as_mut_ptr());
-            libc::sigaddset(signals.as_mut_ptr(), SIGNAL);
-            libc::pthread_sigmask(libc::SIG_UNBLOCK, signals.as_ptr(), null_mut());
-            libc::pthread_self() as usize
-        })
+        if let Some(signal) = signal() {
+            let mut signals = MaybeUninit::<libc::sigset_t>::uninit();
+            // SAFETY: a live local, which the first call fills.
+            unsafe {
+                libc::sigemptyset(signals.as_mut_ptr());
+                libc::sigaddset(signals.as_mut_ptr(), signal);
+                libc::pthread_sigmask(libc::SIG_UNBLOCK, signals.as_ptr(), null_mut());
+            }
+        }
+        // SAFETY: it has no requirements.
+        Self(unsafe { libc::pthread_self() } as usize)
     }
 
     /// Interrupts its wait, if it waits by now. The caller knows that the thread has not ended.
     pub(crate) fn interrupt(&self) {
-        // Another handler is the program's own.
-        if handler() == ignore as *const () as usize {
+        // Without the handler the signal would end the process.
+        if let Some(signal) = signal().filter(|&signal| handler_of(signal) == ignore as *const () as usize) {
             // SAFETY: the thread has not ended.
-            unsafe { libc::pthread_kill(self.0 as libc::pthread_t, SIGNAL) };
+            unsafe { libc::pthread_kill(self.0 as libc::pthread_t, signal) };
         }
     }
 }
 
 extern "C" fn ignore(_: c_int) {}
 
-fn handler() -> libc::sighandler_t {
+fn handler_of(signal: c_int) -> libc::sighandler_t {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: no action is set, and the out-parameter is a live local, for which zeros are valid.
     unsafe {
-        libc::sigaction(SIGNAL, null(), action.as_mut_ptr());
+        libc::sigaction(signal, null(), action.as_mut_ptr());
         action.assume_init().sa_sigaction
     }
 }
 
-/// Sets a handler without `SA_RESTART`, unless the program has one.
-fn set_handler() {
-    if matches!(handler(), libc::SIG_DFL | libc::SIG_IGN) {
-        // SAFETY: zeros are a valid action: no flags, and an empty mask.
-        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-        action.sa_sigaction = ignore as *const () as usize;
-        action.sa_flags = libc::SA_ONSTACK;
-        // SAFETY: the handler does nothing, so it may run at any moment.
-        unsafe { libc::sigaction(SIGNAL, &raw const action, null_mut()) };
-    }
+/// Returns the signal of this module: one that the process does not use. `None`: it uses all.
+fn signal() -> Option<c_int> {
+    static SIGNAL: OnceLock<Option<c_int>> = OnceLock::new();
+    *SIGNAL.get_or_init(|| candidates().rev().find(|&signal| handler_of(signal) == libc::SIG_DFL && takes(signal)))
+}
+
+/// Sets the handler of a signal. An emulator (qemu) says that it has set those that it cannot send, too.
+fn takes(signal: c_int) -> bool {
+    // SAFETY: zeros are a valid action: no flags, and an empty mask.
+    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    action.sa_sigaction = ignore as *const () as usize;
+    action.sa_flags = libc::SA_ONSTACK;
+    // SAFETY: the handler does nothing, so it may run at any moment.
+    let is_set = unsafe { libc::sigaction(signal, &raw const action, null_mut()) } == 0;
+    // SAFETY: as above; this thread has not ended.
+    is_set && unsafe { libc::pthread_kill(libc::pthread_self(), signal) } == 0
+}
+
+#[cfg(target_os = "linux")]
+fn candidates() -> impl DoubleEndedIterator<Item = c_int> {
+    libc::SIGRTMIN()..=libc::SIGRTMAX()
+}
+
+/// By default, these do nothing.
+#[cfg(not(target_os = "linux"))]
+fn candidates() -> impl DoubleEndedIterator<Item = c_int> {
+    [libc::SIGIO, libc::SIGURG].into_iter()
 }
 
 /// Returns how many descriptors the process may have.

@@ -6,9 +6,10 @@
  * a script by `vm.Script`.
  */
 
+const { Buffer } = require('buffer')
 const fs = require('fs')
 const path = require('path')
-const { pathToFileURL } = require('url')
+const { URL, pathToFileURL } = require('url')
 const vm = require('vm')
 const startingWorkers = require('../../../agent/starting-workers')
 
@@ -65,8 +66,9 @@ module.exports = function letStart (message, entries, name) {
   } else if (doEval === 'module') {
     message.filename = inFront(IMPORT, filename)
   } else if (doEval === 'data-url') {
-    message.doEval = 'module'
-    message.filename = IMPORT + 'import ' + JSON.stringify(filename)
+    const entry = asEntry(filename)
+    if (entry === undefined) message.doEval = 'module'
+    message.filename = entry || IMPORT + 'import ' + JSON.stringify(filename)
   } else {
     return
   }
@@ -85,6 +87,24 @@ function letWebWorkerStart (message) {
   data.source = data.type === 'module' ? inFront(IMPORT, data.source) : prefixed(data.source, compiles(data.source))
   message.doEval = 'classic'
   message.webWorkerData = data
+}
+
+/**
+ * Gives a `data:` module the prefix, if it may read `import.meta`. It may ask whether it is the entry point. Returns
+ * the new URL; otherwise undefined.
+ */
+function asEntry (url) {
+  const [, isBase64, body] = /^text\/javascript[^,]*?(;base64)?,([^]*)$/.exec(new URL(url).pathname) || []
+  if (body === undefined) return undefined
+  try {
+    const source = Buffer.from(decodeURIComponent(body), isBase64 ? 'base64' : 'utf8').toString()
+    if (!/\bimport\s*\.\s*meta\b/.test(source)) return undefined
+    const prefix = IMPORT + 'import.meta.url=' + JSON.stringify(url) + ';'
+    return 'data:text/javascript,' + encodeURIComponent(inFront(prefix, source))
+  } catch (_) {
+    // The worker will report the URL.
+    return undefined
+  }
 }
 
 /**
