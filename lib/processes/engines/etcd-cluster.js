@@ -37,9 +37,9 @@ class Cluster {
   }
 
   /**
-   * Asks one member after the other, and the first one again, unless it was silent. That is the one that has answered
-   * last; it may only have closed a connection that was idle. With `isOpen` the answer is a stream: the first message
-   * for which that function gives true, or none if the milliseconds are over.
+   * Asks one member after the other, and the first one again. That is the one that has answered last; it may only have
+   * closed a connection that was idle. If it was silent, it is asked once. With `isOpen` the answer is a stream: the
+   * first message for which that function gives true, or none if the milliseconds are over.
    */
   async call (path, body, { signal, isOpen } = {}) {
     let failure
