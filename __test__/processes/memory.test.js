@@ -113,6 +113,37 @@ test('who is suspended while it waits stops nobody, and goes on afterwards', { s
   }
 })
 
+for (const [what, held, awaited] of [
+  ['the lock', {}, {}], ['a share', {}, { mode: 'shared' }], ['a permit', { permits: 1 }, { permits: 1 }]
+]) {
+  test(`what a suspended process does not take goes on to the next, though nobody comes: ${what}`, {
+    skip: ELSEWHERE, timeout: 60000
+  }, async t => {
+    const members = await startAll(t, scratchFolder(t), 3)
+    // They have their turns in the order in which they have come to the table.
+    for (const member of members) await member.pass('a')
+    const [holder, first, second] = members
+    const times = []
+    for (let round = 0; round < 6; round++) {
+      await holder.hold('a', held)
+      const suspended = first.pass('a', awaited)
+      await first.waits('a')
+      await suspend(first)
+      const next = second.pass('a', awaited)
+      await second.waits('a')
+      const start = Date.now()
+      await holder.release('a')
+      await next
+      times.push(Date.now() - start)
+      first.child.kill('SIGCONT')
+      await suspended
+    }
+    // Each second, all that wait look by themselves. Only the first round can begin just before that.
+    const [, ...others] = times
+    assert.ok(Math.min(...others) < 400, String(times))
+  })
+}
+
 test('no process starves: each of four has its share', { skip: ELSEWHERE, timeout: 120000 }, async t => {
   const folder = scratchFolder(t)
   const members = await startAll(t, folder, 4)

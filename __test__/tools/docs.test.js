@@ -184,7 +184,7 @@ const CONSTANTS = [
   ['engines', /no channels, it asks every (\d+) ms/, 'redis.js', 'WITHOUT'],
   ['engines', /At most ([\d ]+) names are held/, 'mapped_names/table.rs', 'CAPACITY'],
   ['engines', /(\d+) processes can have the\s+table/, 'names/entry.rs', 'MOST_SHARERS'],
-  ['engines', /by new requests after (\d+) ms/, 'names/entry.rs', 'TURN_MILLISECONDS'],
+  ['engines', /within (\d+) ms, because it is suspended/, 'names/entry.rs', 'TURN_MILLISECONDS'],
   ['shared-memory', /(\d+) processes can have a file/, 'process_id.rs', 'MOST_PROCESSES'],
   ['shared-memory', /at least (\d+) and at most/, 'words/table.rs', 'SHORTEST_TABLE'],
   ['shared-memory', /and at most ([\d ]+)\./, 'words/table.rs', 'LONGEST_TABLE'],

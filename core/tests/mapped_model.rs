@@ -9,7 +9,9 @@ use loom::sync::atomic::Ordering::SeqCst;
 use loom::sync::{Arc, Notify};
 use loom::thread::{JoinHandle, spawn};
 use waitasync_core::mapped::ProcessId;
-use waitasync_core::mapped::names::{Entry, Head, Key, Mode, Names, Permit, Place, Refusal, Way, World};
+use waitasync_core::mapped::names::{
+    Entry, Head, Key, Mode, Names, Permit, Place, Refusal, TURN_MILLISECONDS, Way, World,
+};
 
 /// Bells, and a clock that stands still unless a model moves it: until then, no turn is over.
 struct Bells {
@@ -25,6 +27,8 @@ impl World for &Bells {
     fn ring(&self, index: usize) {
         self.bells[index].notify();
     }
+
+    fn come(&self, _position: usize, _moment: u64) {}
 }
 
 struct Memory {
@@ -62,6 +66,11 @@ impl Memory {
         if let Ok(died) = names.take(place, me, mode, Way::New) {
             return died;
         }
+        self.go_on(place, index, mode)
+    }
+
+    fn go_on(&self, place: Place, index: usize, mode: Mode) -> bool {
+        let (names, me) = (self.names(), process(index));
         loop {
             names.wait(place, me, mode);
             match names.take(place, me, mode, Way::First) {
@@ -69,9 +78,17 @@ impl Memory {
                     names.leave(place, me);
                     return died;
                 }
-                Err(Refusal::Taken) => self.bells.bells[index].wait(),
+                Err(Refusal::Taken) => self.sleep(place, index),
                 Err(_) => unreachable!("it is awaited"),
             }
+        }
+    }
+
+    /// Sleeps until a ring that concerns it.
+    fn sleep(&self, place: Place, index: usize) {
+        self.bells.bells[index].wait();
+        while !self.names().is_rung_for(place, process(index)) {
+            self.bells.bells[index].wait();
         }
     }
 
@@ -196,6 +213,37 @@ fn who_gives_up_leaves_its_turn_to_the_next() {
     });
 }
 
+/// Process 1 has the turn and is suspended, or goes on just then. Whoever has given the turn comes back.
+#[test]
+fn a_turn_that_is_not_used_is_passed_on_and_both_have_the_lock_in_the_end() {
+    for goes_on in [false, true] {
+        bounded(move || {
+            let memory = Memory::new(1);
+            let place = place(&memory, &KEY);
+            memory.names().wait(place, process(1), Mode::Exclusive);
+            memory.names().stir(place, process(2));
+            memory.bells.clock.store(TURN_MILLISECONDS, SeqCst);
+            let visit = move |index| {
+                move |memory: &Memory| {
+                    if index == 0 {
+                        memory.lock(place, index, Mode::Exclusive);
+                    } else {
+                        memory.go_on(place, index, Mode::Exclusive);
+                    }
+                    memory.visit();
+                    assert!(memory.names().release(place, process(index), Mode::Exclusive, false));
+                }
+            };
+            let suspended = goes_on.then(|| beside(&memory, visit(1)));
+            let giver = beside(&memory, move |memory| memory.names().heed(place.position));
+            visit(0)(&memory);
+            giver.join().unwrap();
+            // Otherwise its bell has rung, and it waits anew.
+            suspended.map_or_else(|| memory.bells.bells[1].wait(), |other| other.join().unwrap());
+        });
+    }
+}
+
 #[test]
 fn two_processes_that_name_an_entry_get_the_same() {
     bounded(|| {
@@ -263,7 +311,7 @@ fn a_late_holder_gives_back_nothing_of_the_next() {
         let next = beside(&memory, move |memory| {
             let names = memory.names();
             // As a watcher that comes when the limit is over.
-            names.look_at_limit(place);
+            names.heed(place.position);
             match names.take(place, process(1), Mode::Exclusive, Way::New) {
                 Ok(died) => {
                     let token = names.note_holder(place, process(1), 0, "", 1);
@@ -325,7 +373,7 @@ impl Memory {
                 names.stir(place, me);
                 return Some(permit);
             }
-            self.bells.bells[index].wait();
+            self.sleep(place, index);
         }
     }
 

@@ -18,12 +18,21 @@ use waitasync_core::mapped::names::{
 struct Hand {
     now: AtomicU64,
     rung: Mutex<BTreeSet<usize>>,
+    /// The entries that are to be looked at, and when.
+    visits: Mutex<BTreeSet<(u64, usize)>>,
 }
 
 impl Hand {
     /// Whether a process was rung since the last call.
     fn has_rung(&self, index: usize) -> bool {
         self.rung.lock().unwrap().remove(&index)
+    }
+
+    /// Returns an entry that is to be looked at by now.
+    fn due(&self) -> Option<usize> {
+        let mut visits = self.visits.lock().unwrap();
+        let first = *visits.first()?;
+        (first.0 <= self.now() && visits.remove(&first)).then_some(first.1)
     }
 }
 
@@ -34,6 +43,10 @@ impl World for &Hand {
 
     fn ring(&self, index: usize) {
         self.rung.lock().unwrap().insert(index);
+    }
+
+    fn come(&self, position: usize, moment: u64) {
+        self.visits.lock().unwrap().insert((moment, position));
     }
 }
 
@@ -167,6 +180,77 @@ fn a_turn_that_is_not_used_is_passed_over_and_its_process_waits_anew() {
     assert_eq!(take(1, Way::First), Ok(false));
 }
 
+/// Nobody else comes: only whoever has given the turn.
+#[test]
+fn a_turn_that_is_over_goes_to_the_next_that_waits_if_the_first_could_have_used_it() {
+    const SOME: [usize; 3] = [0, 1, 2];
+    for (modes, passes) in [
+        ([Mode::Exclusive, Mode::Exclusive, Mode::Exclusive], true),
+        ([Mode::Shared, Mode::Shared, Mode::Shared], true),
+        ([Mode::Shared, Mode::Exclusive, Mode::Shared], false),
+        ([Mode::Permits(1); 3], true),
+    ] {
+        let (memory, hand) = (Memory::new(4), Hand::default());
+        let names = memory.names(&hand);
+        let place = place(&names, 0);
+        let rung = || SOME.map(|index| hand.has_rung(index));
+        let pass_time = || {
+            hand.now.fetch_add(TURN_MILLISECONDS, Ordering::SeqCst);
+            assert_eq!((hand.due(), hand.due()), (Some(place.position), None));
+            assert_eq!(names.heed(place.position), None);
+        };
+        let is_permit = modes[0] == Mode::Permits(1);
+        for index in SOME.into_iter().filter(|_| is_permit) {
+            assert_eq!(names.take(place, process(index), modes[index], Way::New), Ok(false));
+        }
+        let permit = is_permit.then(|| names.take_permit(place, process(0), Way::New).unwrap());
+        let taken = if is_permit { Ok(false) } else { names.take(place, process(0), modes[0], Way::New) };
+        assert_eq!(taken, Ok(false));
+        names.wait(place, process(1), modes[1]);
+        names.wait(place, process(2), modes[2]);
+        if let Some(permit) = permit {
+            names.stir(place, process(0));
+            pass_time();
+            assert_eq!(rung(), [false, true, false], "there is no permit for the next one");
+            names.release(permit.place, process(0), Mode::Exclusive, false);
+        } else if modes[0] == Mode::Exclusive {
+            names.release(place, process(0), modes[0], false);
+        }
+        names.stir(place, process(0));
+        assert_eq!(rung(), [false, true, false]);
+        assert_eq!(hand.due(), None);
+        assert!(names.heed(place.position).is_some_and(|left| left > 0));
+        pass_time();
+        // The first one waits anew.
+        assert_eq!(rung(), [false, passes, passes]);
+        names.wait(place, process(1), modes[1]);
+        let is_taken = match modes[2] {
+            Mode::Permits(_) => names.take_permit(place, process(2), Way::First).is_ok(),
+            mode => names.take(place, process(2), mode, Way::First).is_ok(),
+        };
+        assert_eq!(is_taken, passes);
+    }
+}
+
+#[test]
+fn a_ring_concerns_no_lock_that_another_has_alone_if_the_process_has_its_bit_there() {
+    let (memory, hand) = (Memory::new(1), Hand::default());
+    let names = memory.names(&hand);
+    let place = place(&names, 0);
+    let concerns = |place| names.is_rung_for(place, process(1));
+    assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::New), Ok(false));
+    assert!(concerns(place));
+    names.wait(place, process(1), Mode::Exclusive);
+    assert!(!concerns(place));
+    names.release(place, process(0), Mode::Exclusive, false);
+    assert!(concerns(place));
+    names.leave(place, process(1));
+    let next = names.name(&key(1), "", process(0)).unwrap();
+    assert_eq!(names.take(next, process(0), Mode::Exclusive, Way::New), Ok(false));
+    names.wait(next, process(1), Mode::Exclusive);
+    assert_eq!([place, next].map(concerns), [true, false]);
+}
+
 #[test]
 fn newcomers_pass_a_turn_in_its_first_millisecond_unless_it_is_given_again() {
     let (memory, hand) = (Memory::new(1), Hand::default());
@@ -200,7 +284,7 @@ fn a_limit_is_over_at_its_moment_and_for_whoever_looks() {
         assert!(names.is_held(place, process(0), mode));
         // A word more where the moment would be none.
         let slack = u64::from((begin + limit).trailing_zeros() >= 33);
-        assert_eq!(names.look_at_limit(place), Some(1 + slack));
+        assert_eq!(names.heed(place.position), Some(1 + slack));
         hand.now.store(begin + limit + slack, Ordering::SeqCst);
         assert!(!names.is_held(place, process(0), mode) && !names.release(place, process(0), mode, false));
         // Whoever waits was rung, and has it, whatever the late holder does.
@@ -327,6 +411,8 @@ enum Step {
     Sweep,
     /// Time passes, and the turns are over.
     Pass,
+    /// Somebody looks at what is over.
+    Look,
     /// Others use names, so that the table is full.
     Others(u64),
 }
@@ -346,6 +432,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             1 => who.prop_map(Step::Die),
             2 => Just(Step::Sweep),
             2 => Just(Step::Pass),
+            1 => Just(Step::Look),
             1 => (1..9_u64).prop_map(Step::Others),
         ],
         1..200,
@@ -412,6 +499,7 @@ fn play(steps: &[Step]) {
                 if !player.is_dead
                     && hand.has_rung(index)
                     && let Some(mode) = player.waits
+                    && names.is_rung_for(here(), id(player, index))
                 {
                     try_take(player, index, mode, Way::First);
                 }
@@ -440,17 +528,23 @@ fn play(steps: &[Step]) {
             Step::Die(index) => players[index].is_dead = true,
             Step::Sweep => sweep(&names, &mut players, &plain),
             Step::Pass => drop(hand.now.fetch_add(TURN_MILLISECONDS, Ordering::SeqCst)),
+            Step::Look => look(&names),
             Step::Others(number) => {
                 // It may find no room.
                 let _ = names.name(&key(number), "", process(60));
             }
         }
     }
-    // All that wait have it in the end, one after the other, if the rings are heard, and the dead are swept.
+    // All that wait have it in the end, one after the other, if the rings are heard, and the dead are swept. While the first one
+    // waits, it is suspended until the others have had it.
     sweep(&names, &mut players, &plain);
     let mut quiet = 0;
-    while players.iter().any(|player| player.waits.is_some() || player.has.is_some()) {
+    let is_done = |player: &Player| player.waits.is_none() && player.has.is_none();
+    while !players.iter().all(is_done) {
         let mut has_changed = false;
+        let is_last = players[1..].iter().all(is_done);
+        hand.now.fetch_add(TURN_MILLISECONDS, Ordering::SeqCst);
+        look(&names);
         for (index, player) in players.iter_mut().enumerate() {
             if let Some(mode) = player.has.take() {
                 let mut plain = plain.borrow_mut();
@@ -461,7 +555,9 @@ fn play(steps: &[Step]) {
                 assert!(names.release(here(), id(player, index), mode, false));
                 has_changed = true;
             } else if let Some(mode) = player.waits
+                && (index != 0 || is_last)
                 && hand.has_rung(index)
+                && names.is_rung_for(here(), id(player, index))
             {
                 try_take(player, index, mode, Way::First);
                 has_changed |= player.waits.is_none();
@@ -469,6 +565,15 @@ fn play(steps: &[Step]) {
         }
         quiet = if has_changed { 0 } else { quiet + 1 };
         assert!(quiet < 3 * PROCESSES, "a request waits for ever");
+    }
+}
+
+/// Looks at what is over, as a watcher does.
+fn look(names: &Names<'_, &Hand>) {
+    while let Some(position) = names.world.due() {
+        if let Some(left) = names.heed(position) {
+            names.world.come(position, names.world.now() + left);
+        }
     }
 }
 
@@ -513,7 +618,8 @@ proptest! {
             drop([names.rows(None), names.rows(Some(&key(index as u64)))]);
             let Ok(place) = names.name(&key(index as u64), "a", process(index)) else { continue };
             names.wait(place, process(index), mode);
-            names.look_at_limit(place);
+            names.heed(place.position);
+            names.is_rung_for(place, process(index));
             let _ = names.take(place, process(index), Mode::Permits(2), Way::New);
             let _ = names.take_permit(place, process(index), Way::Attempt);
             if names.take(place, process(index), mode, Way::Attempt).is_ok() {

@@ -16,8 +16,10 @@
 //! 3. The process has its bit among those that share a lock while its line counts holders; and among those of a name with
 //!    permits, also while it awaits one.
 //! 4. The watcher comes when the limit of a hold is over: of each that this process has, and of those in its way, once a look at
-//!    the line has seen it. A limit that began later is seen within a second, as deaths are.
-//! 5. Lock order: the lines, the sweep. The limits, and a mailbox, are locked while no other is.
+//!    the line has seen it. A limit that began later is seen within a second, as deaths are. It comes as well when a turn is over
+//!    that this process has given.
+//! 5. Lock order: the lines, the sweep, the visits. A mailbox is locked while no other is.
+//! 6. A ring concerns no line whose lock another has alone, while this process's bit is set: whoever frees it rings again.
 
 mod line;
 mod request;

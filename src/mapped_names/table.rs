@@ -29,23 +29,42 @@ struct Memory {
     entries: [Entry; CAPACITY],
 }
 
-impl World for &'static Mapping {
+/// The clock, the bells of the file, and when the watcher comes.
+pub(crate) struct Bells {
+    mapping: &'static Mapping,
+    /// To end limited holds and turns: the positions of entries, and when, in milliseconds.
+    visits: Mutex<FxHashMap<usize, u64>>,
+}
+
+impl World for Bells {
     fn now(&self) -> u64 {
         now() / 1000
     }
 
     fn ring(&self, index: usize) {
-        Mapping::ring(self, index);
+        self.mapping.ring(index);
+    }
+
+    fn come(&self, position: usize, moment: u64) {
+        let mut visits = lock(&self.visits);
+        // An earlier visit finds out about a later moment.
+        if visits.get(&position).is_some_and(|known| *known <= moment) {
+            return;
+        }
+        let is_next = visits.values().all(|other| moment < *other);
+        visits.insert(position, moment);
+        drop(visits);
+        if is_next {
+            Mapping::ring_own();
+        }
     }
 }
 
 pub struct Table {
     pub(crate) mapping: &'static Mapping,
-    pub(crate) names: Names<'static, &'static Mapping>,
+    pub(crate) names: Names<'static, Bells>,
     /// Those of names that this process awaits or shares.
     lines: Mutex<FxHashMap<Key, Line>>,
-    /// When the watcher comes to end holds, in milliseconds.
-    limits: Mutex<FxHashMap<Place, u64>>,
 }
 
 /// Opens the table in a file, or makes it, and its folder.
@@ -63,11 +82,8 @@ pub(crate) fn open(path: &Path) -> Result<&'static Table, OpenError> {
 
 impl Client for Table {
     fn rung(&'static self) {
-        let is_awaited = |(key, line): (&Key, &Line)| (!line.requests.is_empty()).then_some(*key);
-        let keys: Vec<Key> = lock(&self.lines).iter().filter_map(is_awaited).collect();
-        for key in &keys {
-            self.change(key, |_| {});
-        }
+        let me = self.mapping.me();
+        self.look_at(|line| line.place.is_none_or(|place| self.names.is_rung_for(place, me)));
     }
 
     fn sweep(&self, dead: ProcessId) {
@@ -75,17 +91,17 @@ impl Client for Table {
     }
 
     fn look_again(&'static self) {
-        self.rung();
+        self.look_at(|_| true);
     }
 
     fn due(&'static self) -> Option<Duration> {
-        let now = self.names.world.now();
-        let over: Vec<_> = lock(&self.limits).extract_if(|_, end| *end <= now).collect();
+        let (now, visits) = (self.names.world.now(), &self.names.world.visits);
+        let over: Vec<_> = lock(visits).extract_if(|_, moment| *moment <= now).collect();
         // Whoever waits is rung, also this process.
-        for (place, _) in over {
-            self.heed_limit(place);
+        for (position, _) in over {
+            self.heed(position);
         }
-        let next = lock(&self.limits).values().copied().min()?;
+        let next = lock(visits).values().copied().min()?;
         Some(Duration::from_millis(next.saturating_sub(now)))
     }
 }
@@ -94,8 +110,17 @@ impl Table {
     fn new(mapping: &'static Mapping) -> Self {
         // SAFETY: the table has so many bytes, aligned to a page, which stay; others use them by atomic operations only.
         let Memory { head, titles, entries } = unsafe { mapping.table().cast().as_ref() };
-        let names = Names::new(head, titles, entries, mapping);
-        Self { mapping, names, lines: Mutex::default(), limits: Mutex::default() }
+        let names = Names::new(head, titles, entries, Bells { mapping, visits: Mutex::default() });
+        Self { mapping, names, lines: Mutex::default() }
+    }
+
+    /// Looks at the lines in which requests wait.
+    fn look_at(&'static self, is_meant: impl Fn(&Line) -> bool) {
+        let is_meant = |(_, line): &(&Key, &Line)| !line.requests.is_empty() && is_meant(line);
+        let keys: Vec<Key> = lock(&self.lines).iter().filter(is_meant).map(|(key, _)| *key).collect();
+        for key in &keys {
+            self.change(key, |_| {});
+        }
     }
 
     pub(super) fn place(&self, asked: &Asked) -> Result<Place, Refusal> {
@@ -138,7 +163,7 @@ impl Table {
         };
         let died = self.swept(|| self.names.take(place, me, mode, way))?;
         if asked.max_hold != 0 {
-            self.heed_limit(place);
+            self.heed(place.position);
         }
         line.holders += usize::from(mode == Mode::Shared);
         Ok(Grant::new(self, asked, place, mode, None, died))
@@ -155,17 +180,10 @@ impl Table {
         }
     }
 
-    /// Ends the limited hold of a name if it is over; otherwise the watcher comes then.
-    fn heed_limit(&self, place: Place) {
-        let Some(left) = self.names.look_at_limit(place) else { return };
-        let end = self.names.world.now() + left;
-        let mut limits = lock(&self.limits);
-        let is_next = limits.values().all(|other| end < *other);
-        limits.insert(place, end);
-        drop(limits);
-        if is_next {
-            Mapping::ring_own();
-        }
+    /// Ends a limited hold or a turn that is over; otherwise the watcher comes then.
+    fn heed(&self, position: usize) {
+        let Some(left) = self.names.heed(position) else { return };
+        self.names.world.come(position, self.names.world.now() + left);
     }
 
     /// Puts a request into its line.
@@ -219,7 +237,7 @@ impl Table {
         drop(lines);
         // That which is in the way of the line.
         if let Some(place) = place.filter(|_| !is_empty) {
-            self.heed_limit(place);
+            self.heed(place.position);
         }
         for (waiting, granted) in answers {
             let failed = |refusal| Answer::Failed(refused(refusal));

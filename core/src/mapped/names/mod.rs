@@ -23,7 +23,7 @@
 //! `waiting`, gives the next process the turn, round robin, and rings it. The lock is free meanwhile: the turn only keeps
 //! newcomers out, and only for a while: not in its first millisecond, in which the process that has it wakes, unless it is given
 //! again. So a lock is not idle that long, and nobody is passed by for longer. A process that is suspended stops nobody for
-//! long: all that wait look now and then, take the lock once the turn is over, and the suspended one waits anew when it goes on.
+//! long: who gives a turn comes back when it is over, and passes it on; the suspended one waits anew when it goes on.
 //!
 //! # Invariants
 //! 1. Each step is one exchange, so the death of a process leaves nothing half done: `sweep` finds all it has.
@@ -108,8 +108,10 @@ pub struct Row {
 pub trait World: Sync {
     /// Milliseconds that all processes count alike.
     fn now(&self) -> u64;
-    /// Rings a process: it looks at all that it awaits.
+    /// Rings a process: it looks at what it awaits, where [it has to](Names::is_rung_for).
     fn ring(&self, index: usize);
+    /// Comes back to an entry at a moment, by [`Names::heed`].
+    fn come(&self, position: usize, moment: u64);
 }
 
 pub struct Names<'a, W> {
@@ -211,15 +213,12 @@ impl<'a, W: World> Names<'a, W> {
     /// Ends the turn of a process that goes on; or that of another which has not used it until it was over.
     fn end_turn(&self, entry: &Entry, me: ProcessId) {
         let turn = entry.turn.load(SeqCst);
-        let Some(owner) = Turn::owner(turn) else { return };
-        let is_other = owner != me.index();
-        if is_other && Turn::is_valid(turn, self.world.now()) {
-            return;
-        }
-        if entry.turn.compare_exchange(turn, 0, SeqCst, SeqCst).is_ok() && is_other {
-            // It waits anew, once it goes on: also if it does just now.
-            set(&entry.waiting, 1 << owner, false);
-            self.world.ring(owner);
+        match Turn::owner(turn) {
+            Some(owner) if owner == me.index() => {
+                let _ = entry.turn.compare_exchange(turn, 0, SeqCst, SeqCst);
+            }
+            Some(owner) if !Turn::is_valid(turn, self.world.now()) => drop(self.pass_over(entry, turn, owner)),
+            _ => {}
         }
     }
 
@@ -257,7 +256,7 @@ impl<'a, W: World> Names<'a, W> {
     pub fn release(&self, place: Place, me: ProcessId, mode: Mode, died: bool) -> bool {
         if let Mode::Until(_) = mode {
             // Once it is over, the holder has not had it until now.
-            self.look_at_limit(place);
+            self.heed(place.position);
         }
         self.is_held(place, me, mode) && self.free(place.position, me, mode, died)
     }
@@ -300,6 +299,13 @@ impl<'a, W: World> Names<'a, W> {
         let turn = if is_unchanged { last } else { Turn::begin(index, now, kept.is_some()) };
         entry.turn.store(turn, SeqCst);
         self.world.ring(index);
+        self.world.come(position, turn >> 8);
+    }
+
+    /// Whether a waiting process that is rung has to look there. Not if whoever frees the lock will ring: invariant 5.
+    pub fn is_rung_for(&self, place: Place, me: ProcessId) -> bool {
+        let Entry { state, waiting, .. } = &self.entries[place.position];
+        waiting.load(SeqCst) & me.mask() == 0 || state.load(SeqCst) & EXCLUSIVE == 0 || !self.is_here(place)
     }
 
     /// Lists who holds and awaits names: all of them, or that of a key.

@@ -4,7 +4,7 @@
 //! share the lock of the name, whose state says how many permits there are: so nobody uses it with another number, or without.
 //! They wait in the line of the name, and who gives a permit back lets the next one go on there.
 
-use super::entry::{Key, permits_in};
+use super::entry::{DIED, Entry, Key, permits_in};
 use super::{Mode, Names, Place, Refusal, Way, World};
 use crate::mapped::ProcessId;
 use crate::sync::Ordering::SeqCst;
@@ -45,6 +45,14 @@ impl<W: World> Names<'_, W> {
             }
         }
         Err(Refusal::Taken)
+    }
+
+    pub(super) fn has_free_permit(&self, entry: &Entry) -> bool {
+        let name = entry.key();
+        (0..permits_in(entry.state.load(SeqCst))).any(|number| {
+            let place = self.find(&key_of(&name, number));
+            place.is_none_or(|place| self.entries[place.position].state.load(SeqCst) & !DIED == 0)
+        })
     }
 
     /// Lists the entries of a name: its own, and those of its permits.

@@ -1,8 +1,8 @@
-//! Takes locks back: from holders that are dead, or late.
+//! Takes locks back: from holders that are dead, or late; and turns from processes that do not use them.
 
-use super::entry::{DIED, EXCLUSIVE, exclusive_holder, left};
+use super::entry::{DIED, EXCLUSIVE, Entry, SHARERS, Turn, exclusive_holder, left, permits_in};
 use super::titles::{WRITTEN, phase};
-use super::{MOST_PROCESSES, Mode, Names, Place, World, set};
+use super::{MOST_PROCESSES, Mode, Names, World, set};
 use crate::mapped::ProcessId;
 use crate::sync::Ordering::SeqCst;
 
@@ -18,14 +18,43 @@ impl<W: World> Names<'_, W> {
         left(state, self.world.now())
     }
 
-    /// Returns how many milliseconds a limited hold lasts. Ends it if it is over.
-    pub fn look_at_limit(&self, place: Place) -> Option<u64> {
-        let state = self.entries[place.position].state.load(SeqCst);
-        let left = self.left(state)?;
-        if left == 0 {
-            self.end(place.position, state);
+    /// Ends a limited hold or a turn that is over. Returns for how many milliseconds one lasts.
+    pub fn heed(&self, position: usize) -> Option<u64> {
+        let entry = &self.entries[position];
+        let state = entry.state.load(SeqCst);
+        if state & EXCLUSIVE != 0 {
+            let left = self.left(state)?;
+            if left == 0 {
+                self.end(position, state);
+            }
+            return Some(left).filter(|left| *left > 0);
         }
-        Some(left).filter(|left| *left > 0 && self.is_here(place))
+        let turn = entry.turn.load(SeqCst);
+        let (owner, now) = (Turn::owner(turn)?, self.world.now());
+        if Turn::is_valid(turn, now) {
+            return Some((turn >> 8) - now);
+        }
+        // If the owner could not use it, whoever frees the lock or a permit gives the next turn.
+        let could_use = if permits_in(state) == 0 {
+            state & SHARERS == 0 || entry.readers.load(SeqCst) & 1 << owner != 0
+        } else {
+            self.has_free_permit(entry)
+        };
+        if could_use && self.pass_over(entry, turn, owner) {
+            self.give_turn(position, owner, 0);
+        }
+        None
+    }
+
+    /// Ends the turn of a process that does not use it. Returns whether it was not ended before.
+    pub(super) fn pass_over(&self, entry: &Entry, turn: u64, owner: usize) -> bool {
+        let is_ended = entry.turn.compare_exchange(turn, 0, SeqCst, SeqCst).is_ok();
+        if is_ended {
+            // It waits anew, once it goes on: also if it does just now.
+            set(&entry.waiting, 1 << owner, false);
+            self.world.ring(owner);
+        }
+        is_ended
     }
 
     /// Takes the lock from a dead or late holder.
