@@ -136,7 +136,14 @@ impl Table {
         let line = lines.entry(asked.key).or_default();
         // Permits are given in the order of the line.
         let is_behind = asked.permits != 0 && way == Way::New && line.awaits_permit();
-        let granted = if is_behind { Err(Refusal::Taken) } else { self.ask(line, place, asked, way) };
+        let granted = if is_behind {
+            Err(Refusal::Taken)
+        } else if self.names.is_here(place) {
+            self.ask(line, place, asked, way)
+        } else {
+            // The line keeps its own place: holders may have it there.
+            Err(Refusal::Renamed)
+        };
         self.tidy(&mut lines, &asked.key);
         granted
     }
