@@ -6,7 +6,7 @@ const { agent } = require('../../agent/find-agent')
 const {
   ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, TIMEOUT
 } = require('../../agent/registers')
-const { now } = require('../../util/intrinsics')
+const { assign, now } = require('../../util/intrinsics')
 const { LocalGrant } = require('../local-engine')
 const { onAbort } = require('./aborts')
 const { native, systemError } = require('./native')
@@ -48,12 +48,10 @@ class Deliveries {
 /** A lock. It is lost only if somebody interferes with its file. */
 class NativeGrant extends LocalGrant {
   /** @param {object} [granted] by default, the one that native code has just written */
-  constructor ({ number, token, ownerDied, permit } = written(agent().native)) {
+  constructor (granted) {
     super()
-    this.number = number
-    this.token = token
-    this.ownerDied = ownerDied
-    this.permit = permit
+    if (granted === undefined) written(agent().native, this)
+    else assign(this, granted)
   }
 
   remaining () { return native('filesLeft', this.number) }
@@ -74,19 +72,18 @@ class NativeGrant extends LocalGrant {
   }
 }
 
-/** Reads the grant that native code has just written into the registers. */
-function written ({ floats, words }) {
+/** Reads the grant that native code has just written into the registers: into the lock, since objects take memory. */
+function written ({ floats, words }, into) {
   const permit = words[AMOUNT]
-  return {
-    number: floats[ADDRESS],
-    token: floats[TIMEOUT],
-    ownerDied: words[ANSWER] === ACQUIRED_FROM_DEAD,
-    permit: permit >= 0 ? permit : undefined
-  }
+  into.number = floats[ADDRESS]
+  into.token = floats[TIMEOUT]
+  into.ownerDied = words[ANSWER] === ACQUIRED_FROM_DEAD
+  into.permit = permit >= 0 ? permit : undefined
+  return into
 }
 
 /** Reads an answer, before another grant is written. It is plain, since another copy of the package may await it. */
-const outcomeOf = (answer) => typeof answer === 'number' ? written(agent().native) : answer
+const outcomeOf = (answer) => typeof answer === 'number' ? written(agent().native, {}) : answer
 
 /** Makes a lock of an outcome; or returns whether one was held until it was given back, false of an attempt in vain. */
 function read (outcome) {
