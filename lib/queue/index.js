@@ -92,7 +92,8 @@ class Queue {
 
   take (options) {
     const isDeep = assertStack()
-    const found = block(this, 'take', 'takeAsync()', isDeep ? takingOne : taking, undefined, options)
+    // To read it deep in the stack, it is taken as a batch.
+    const found = block(this, 'take', 'takeAsync()', isDeep ? takingMany : taking, isDeep ? 1 : undefined, options)
     if (found === ENDED) return undefined
     return isDeep ? readBatch(memoryOf(this), found, 'take', true, forever)[0] : valueOf(found, 'take')
   }
@@ -213,8 +214,6 @@ bare(Delivery)
 const putting = (memory, value, limits, caller) => calling(PUT, put, messageOf(memory, value, caller), limits, caller)
 const taking = (_, none, limits, caller) => calling(TAKE, take, none, limits, caller)
 const awaitingIdle = (_, none, limits, caller) => calling(IDLE, idle, none, limits, caller)
-// To read it deep in the stack.
-const takingOne = (_, none, limits, caller) => calling(TAKE, takeMany, 1, limits, caller)
 const takingMany = (_, max, limits, caller) => {
   assertMax(max, caller)
   return calling(TAKE, takeMany, max, limits, caller)
