@@ -94,10 +94,11 @@ pub fn leave_report(text: String) {
     standard_error::leave(&text);
 }
 
-/// Returns the next report for this thread as JSON. Undefined if there is none.
+/// Returns the next report for this thread as JSON. Undefined if there is none, or if no string can hold the names in it.
 #[napi(catch_unwind)]
-pub fn next_report(env: Env) -> Result<Option<String>> {
-    Ok(stalls::next(Agent::of(env.raw())?.thread_id))
+pub fn next_report(env: &Env) -> Result<Option<JsString<'_>>> {
+    let report = stalls::next(Agent::of(env.raw())?.thread_id);
+    Ok(report.and_then(|json| env.create_string(json).ok()))
 }
 
 /// Notes who has the lock for which this thread waits; or that the wait is over. `name`: of the lock in front.
