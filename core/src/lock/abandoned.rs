@@ -12,7 +12,7 @@ use crate::queue::{Location, WaitResult};
 impl Section<'_> {
     /// Returns whether the taken word at `location` had been abandoned. An exclusive holder can repair the state that
     /// was left half done, so the note of the death ends with it; all readers learn of the death.
-    pub(super) fn take_note_of_death(&mut self, location: Location, hold: Hold, word: &(impl Word + ?Sized)) -> bool {
+    pub(super) fn take_note_of_death(&mut self, location: Location, hold: Hold, word: &dyn Word) -> bool {
         let Some(mode) = hold.mode() else { return false };
         word.take_note_of_death(mode) || self.take_local_note(location, mode)
     }
@@ -35,7 +35,7 @@ impl Section<'_> {
         self.lists.policy.named.get_mut(&(location, id)).map(|saw| *saw = value).is_some()
     }
 
-    fn abandon(&mut self, location: Location, hold: Hold, word: &(impl Word + ?Sized)) {
+    fn abandon(&mut self, location: Location, hold: Hold, word: &dyn Word) {
         if self.was_stolen(location, hold) {
             return;
         }
@@ -58,13 +58,7 @@ impl Section<'_> {
         self.word_changed(location, word);
     }
 
-    pub(super) fn return_unused(
-        &mut self,
-        location: Location,
-        hold: Hold,
-        result: WaitResult,
-        word: &(impl Word + ?Sized),
-    ) {
+    pub(super) fn return_unused(&mut self, location: Location, hold: Hold, result: WaitResult, word: &dyn Word) {
         if result == WaitResult::AcquiredFromDead {
             self.abandon(location, hold, word);
         } else {
@@ -80,7 +74,7 @@ impl Section<'_> {
     }
 
     /// Notes a death: the next exclusive holder of the word sees it.
-    pub(super) fn note_death(&mut self, location: Location, word: &(impl Word + ?Sized)) {
+    pub(super) fn note_death(&mut self, location: Location, word: &dyn Word) {
         if !word.note_death() && self.lists.policy.abandoned.insert(location) && !location.is_of_process() {
             self.counters.count(location, 1);
         }
@@ -89,28 +83,28 @@ impl Section<'_> {
 
 impl WaiterListStore {
     /// Notes a death for the next exclusive holder. The calling thread holds the word.
-    pub fn note_death(&self, location: Location, word: &(impl Word + ?Sized)) {
+    pub fn note_death(&self, location: Location, word: &dyn Word) {
         self.critical_section_at(location, |section| section.note_death(location, word));
     }
 
     /// Abandons the hold, since its holder has died.
-    pub fn abandon(&self, location: Location, hold: Hold, word: &(impl Word + ?Sized)) {
+    pub fn abandon(&self, location: Location, hold: Hold, word: &dyn Word) {
         self.critical_section_at(location, |section| section.abandon(location, hold, word));
     }
 
     /// Returns an unused grant, made with `result`: the next holder sees a death if this one did.
-    pub fn return_unused(&self, location: Location, hold: Hold, result: WaitResult, word: &(impl Word + ?Sized)) {
+    pub fn return_unused(&self, location: Location, hold: Hold, result: WaitResult, word: &dyn Word) {
         self.critical_section_at(location, |section| section.return_unused(location, hold, result, word));
     }
 
     /// Returns whether the lock, taken without a native call, had been abandoned. The note of that ends.
-    pub fn take_note_of_death(&self, location: Location, hold: Hold, word: &(impl Word + ?Sized)) -> bool {
+    pub fn take_note_of_death(&self, location: Location, hold: Hold, word: &dyn Word) -> bool {
         self.critical_section_at(location, |section| section.take_note_of_death(location, hold, word))
     }
 
     /// Ends the note of a death: the exclusive holder has repaired the state. Nobody else sees it.
     /// Returns false if the lock was stolen before.
-    pub fn repaired(&self, location: Location, hold: Hold, word: &(impl Word + ?Sized)) -> bool {
+    pub fn repaired(&self, location: Location, hold: Hold, word: &dyn Word) -> bool {
         self.critical_section_at(location, |section| {
             let Some(id) = hold.id() else {
                 section.take_note_of_death(location, hold, word);

@@ -28,7 +28,7 @@ pub enum Freed<H> {
 
 impl Section<'_> {
     /// Releases the hold. A lock is handed to the claim whose turn it is, otherwise the quickest thread takes it.
-    pub(super) fn release(&mut self, location: Location, hold: Hold, word: &(impl Word + ?Sized)) -> Released {
+    pub(super) fn release(&mut self, location: Location, hold: Hold, word: &dyn Word) -> Released {
         let mut released = Released::GoOn;
         if hold.is_of_lock() {
             self.lists.policy.end_grant(location);
@@ -59,7 +59,7 @@ impl Section<'_> {
         waiter: Waiter,
         request: Request,
         deadline: Timestamp,
-        word: &(impl Word + ?Sized),
+        word: &dyn Word,
     ) -> Claimed {
         if request.is_strict() && self.lists.policy.line(location).is_some_and(Line::awaits_promise) {
             // The promise's event loop may be busy, and this claim waits for no more than its turn.
@@ -90,7 +90,7 @@ impl Section<'_> {
         outbox: &Arc<Outbox>,
         location: Location,
         request: Request,
-        word: &(impl Word + ?Sized),
+        word: &dyn Word,
     ) -> bool {
         let is_left = !request.is_strict()
             && self.has_line(location)
@@ -107,7 +107,7 @@ impl Section<'_> {
     }
 
     /// Wakes the first claims if the word grants something. Whether it does.
-    fn check_word(&mut self, location: Location, word: &(impl Word + ?Sized)) -> bool {
+    fn check_word(&mut self, location: Location, word: &dyn Word) -> bool {
         let first = self.waiters(location).find_map(|key| self.claim(key));
         let is_free = first.is_some_and(|request| word.grants(request));
         if is_free {
@@ -118,12 +118,7 @@ impl Section<'_> {
         is_free
     }
 
-    pub(super) fn try_take(
-        &mut self,
-        location: Location,
-        request: Request,
-        word: &(impl Word + ?Sized),
-    ) -> Option<WaitResult> {
+    pub(super) fn try_take(&mut self, location: Location, request: Request, word: &dyn Word) -> Option<WaitResult> {
         let would_overtake = request.is_strict() && self.has_line(location);
         let taken = if would_overtake { None } else { self.take(location, request, word) };
         taken.inspect(|_| self.was_taken(location))
@@ -141,13 +136,13 @@ impl WaiterListStore {
         waiter: Waiter,
         request: Request,
         deadline: Timestamp,
-        word: &(impl Word + ?Sized),
+        word: &dyn Word,
     ) -> Claimed {
         self.critical_section_at(location, |section| section.claim_or_append(location, waiter, request, deadline, word))
     }
 
     /// Takes the request if that needs no waiting.
-    pub fn try_take(&self, location: Location, request: Request, word: &(impl Word + ?Sized)) -> Option<WaitResult> {
+    pub fn try_take(&self, location: Location, request: Request, word: &dyn Word) -> Option<WaitResult> {
         self.critical_section_at(location, |section| section.try_take(location, request, word))
     }
 
@@ -156,7 +151,7 @@ impl WaiterListStore {
         &self,
         location: Location,
         request: Request,
-        word: &(impl Word + ?Sized),
+        word: &dyn Word,
         outbox: &Arc<Outbox>,
     ) -> Option<WaitResult> {
         self.critical_section_at(location, |section| {
@@ -177,7 +172,7 @@ impl WaiterListStore {
     }
 
     /// Retries a claim that has been woken. `None`: it stays in the line, or it is settled already.
-    pub fn retry(&self, ticket: Ticket, waiter: &Waiter, word: &(impl Word + ?Sized)) -> Option<WaitResult> {
+    pub fn retry(&self, ticket: Ticket, waiter: &Waiter, word: &dyn Word) -> Option<WaitResult> {
         self.with_waiter(ticket, waiter, |section, key, location| {
             let request = section.claim(key)?;
             // Should the clock fail, nothing has changed.
@@ -208,7 +203,7 @@ impl WaiterListStore {
         .flatten()
     }
 
-    pub fn release(&self, location: Location, hold: Hold, word: &(impl Word + ?Sized)) -> Released {
+    pub fn release(&self, location: Location, hold: Hold, word: &dyn Word) -> Released {
         self.critical_section_at(location, |section| section.release(location, hold, word))
     }
 
@@ -218,7 +213,7 @@ impl WaiterListStore {
         &'a self,
         location: Location,
         hold: Hold,
-        word: &(impl Word + ?Sized),
+        word: &dyn Word,
         outbox: &'a Arc<Outbox>,
         hands_over: bool,
     ) -> (Released, bool) {
@@ -259,7 +254,7 @@ impl WaiterListStore {
     pub fn free<H>(
         &self,
         location: Location,
-        word: &(impl Word + ?Sized),
+        word: &dyn Word,
         holder: impl FnOnce(Option<&Waiter>) -> Option<H>,
     ) -> Freed<H> {
         self.critical_section_at(location, |section| {
@@ -282,12 +277,12 @@ impl WaiterListStore {
     }
 
     /// Serves the line of a word that JavaScript changed. It had seen a waiter counted.
-    pub fn word_changed(&self, location: Location, word: &(impl Word + ?Sized)) {
+    pub fn word_changed(&self, location: Location, word: &dyn Word) {
         self.critical_section_at(location, |section| section.word_changed(location, word));
     }
 
     /// Makes a writer a reader, by `change`, and serves the line.
-    pub fn downgrade(&self, location: Location, word: &(impl Word + ?Sized), change: impl FnOnce()) {
+    pub fn downgrade(&self, location: Location, word: &dyn Word, change: impl FnOnce()) {
         self.critical_section_at(location, |section| {
             change();
             section.word_changed(location, word);
@@ -303,7 +298,7 @@ impl WaiterListStore {
     }
 
     /// Looks at the word of one line. Returns whether it grants something; `None` if there is no line.
-    pub fn check_word(&self, location: Location, word: &(impl Word + ?Sized)) -> Option<bool> {
+    pub fn check_word(&self, location: Location, word: &dyn Word) -> Option<bool> {
         self.critical_section_at(location, |section| {
             section.has_line(location).then(|| section.check_word(location, word))
         })

@@ -75,7 +75,7 @@ impl Section<'_> {
 
 impl WaiterListStore {
     /// Takes the word for `request` from everyone who holds it; gives them the numbers of their requests.
-    fn steal(&self, location: Location, request: Request, word: &(impl Word + ?Sized)) -> (WaitResult, Vec<u32>) {
+    fn steal(&self, location: Location, request: Request, word: &dyn Word) -> (WaitResult, Vec<u32>) {
         self.critical_section_at(location, |section| {
             let stolen: Vec<_> = section.holders_of(location).collect();
             let named = &mut section.lists.policy.named;
