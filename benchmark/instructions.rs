@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use waitasync_core::clock::Timestamp;
 use waitasync_core::lock::{Claimed, Hold, LOCKED, Mail, Outbox, Request, Waiter, WaiterListStore, Word};
-use waitasync_core::queue::{BlockedThread, Location, Ticket, WaitResult, Withdrawal, Woken};
-use waitasync_core::service::alarm::Alarm;
+use waitasync_core::queue::{Alarm, BlockedThread, Location, Ticket, WaitResult, Withdrawal, Woken};
 
 /// How often each operation is done.
 const TIMES: u32 = 1000;

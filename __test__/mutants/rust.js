@@ -72,14 +72,14 @@ module.exports = [
       '        self.interrupted.store(true, Ordering::Release);\n        self.unpark();',
       '        self.interrupted.store(true, Ordering::Release);']
   ]),
-  ...of('core/src/service/alarm.rs', { model: 'register_expire' }, [
+  ...of(store, { model: 'register_expire' }, [
     ['the service does not read the deadlines again',
       'if store.earliest_deadline() >= next {',
       'if next <= Timestamp::NEVER {'],
     ['the alarm is set without SeqCst',
-      'self.set_to.store(next.as_nanos(), Ordering::SeqCst)',
-      'self.set_to.store(next.as_nanos(), Ordering::Relaxed)'],
-    ['the alarm is read without SeqCst', 'self.set_to.load(Ordering::SeqCst)', 'self.set_to.load(Ordering::Relaxed)']
+      'self.0.store(next.as_nanos(), Ordering::SeqCst)',
+      'self.0.store(next.as_nanos(), Ordering::Relaxed)'],
+    ['the alarm is read without SeqCst', 'self.0.load(Ordering::SeqCst)', 'self.0.load(Ordering::Relaxed)']
   ]),
   ...of(section, { model: 'register_expire' }, [
     ['a deadline is published without SeqCst',
@@ -280,7 +280,7 @@ module.exports = [
   ...of('core/src/lock/bucket.rs', { cargo: ['names', ''] }, [
     ['the service looks at the words of names', '.filter(|location| !location.is_of_process())', '']
   ]),
-  ...of('core/src/service/word_poller.rs', { cargo: ['lib', 'looks_become_rare'] }, [
+  ...of('core/src/service/mod.rs', { cargo: ['lib', 'looks_become_rare'] }, [
     ['a claim that joins is looked at no sooner than the others',
       'next.min(news + SHORTEST)',
       'next']

@@ -48,6 +48,7 @@ pub mod mapped;
 pub mod observe;
 pub mod panics;
 pub mod queue;
+#[cfg(not(feature = "model"))]
 pub mod service;
 pub mod spinner;
 pub mod sync;

@@ -33,8 +33,7 @@ use waitasync_core::lock::{
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::words::{Peers, Record, SharedWord, Table};
 use waitasync_core::queue::other_processes::SharedWaits;
-use waitasync_core::queue::{BlockedThread, Location, Settlement, Ticket, WaitResult, Withdrawal, Woken};
-use waitasync_core::service::alarm::Alarm;
+use waitasync_core::queue::{Alarm, BlockedThread, Location, Settlement, Ticket, WaitResult, Withdrawal, Woken};
 
 const DEADLINE: Timestamp = Timestamp::from_nanos(20);
 

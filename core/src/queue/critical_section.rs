@@ -86,7 +86,7 @@ impl<P: Policy> Drop for CriticalSection<'_, P> {
     fn drop(&mut self) {
         let earliest = self.lists.waiters.earliest_deadline().as_nanos();
         if self.bucket.earliest_deadline.load(Ordering::Relaxed) != earliest {
-            // SeqCst: pairs with the service's re-check, see `service::alarm`.
+            // SeqCst: pairs with the service's re-check, see `Alarm`.
             self.bucket.earliest_deadline.store(earliest, Ordering::SeqCst);
         }
     }

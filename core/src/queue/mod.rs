@@ -17,6 +17,6 @@ pub use location::Location;
 pub use outbox::{Mail, Outbox, Reading, Ring, Settlement};
 pub use parker::{BlockedThread, Woken};
 pub use result::WaitResult;
-pub use store::Withdrawal;
+pub use store::{Alarm, Withdrawal};
 pub use waiter::{Listed, Successor, Waiter};
 pub use waiter_list::{Ticket, WaiterKey};
