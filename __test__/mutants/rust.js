@@ -485,8 +485,8 @@ module.exports = [
       'for freed in (self.find_freed)(left) {',
       'for freed in (self.find_freed)(left).into_iter().take(0) {'],
     ['a memory that was freed is forgotten after it has been registered anew',
-      '            remove(&mut registry.left, base);\n            if had_lost {',
-      '            if had_lost {'],
+      '            registry.left.retain(|&each| each != base);\n        }\n        let memory',
+      '        }\n        let memory'],
     ['any number of memories is remembered of which no object is known',
       'if self.left.len() > MOST_LEFT {',
       'if false {'],
@@ -511,11 +511,11 @@ module.exports = [
   ]),
   ...of(trackedBuffers, { cargo: ['tracked_buffers', 'ended'] }, [
     ['a thread that had objects of an earlier memory has used this one',
-      'if has_used && !memory.is_gone() {',
-      'if !memory.is_gone() {'],
+      'if has_used && memory.length > 0 {',
+      'if memory.length > 0 {'],
     ['a thread that has lost its objects has not used the memory',
-      'memory.forget_loss(agent) || objects > 0;',
-      '!memory.forget_loss(agent) && objects > 0;'],
+      'memory.lost_by.remove(&agent) || objects > 0;',
+      '!memory.lost_by.remove(&agent) && objects > 0;'],
     ['a memory has the users of one that it overlapped', 'length: 0, ended: Vec::new(), ', 'length: 0, ']
   ]),
   ...of('src/globals/memory_probe.rs', { cargo: ['addon', 'memory_probe'] }, [

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::WaiterListStore;
 use super::bucket::shrink;
@@ -75,12 +75,12 @@ struct KnownBuffers {
 
 #[derive(Debug, Default)]
 struct Memory {
-    /// Bytes.
+    /// Bytes; 0 of one that is gone.
     length: usize,
     /// The number of its buffer objects, in all threads.
     objects: usize,
     /// The agents that have lost an object of it while it was not known to be gone.
-    lost_by: Vec<AgentId>,
+    lost_by: FxHashSet<AgentId>,
     /// The last threads that have ended, and had objects of it; the latest first.
     ended: Vec<Arc<Ended>>,
 }
@@ -100,17 +100,6 @@ impl Memory {
     fn addresses(&self, base: usize) -> Range<usize> {
         base..base.saturating_add(self.length)
     }
-
-    /// Whether it is an earlier memory at its addresses.
-    fn is_gone(&self) -> bool {
-        self.length == 0
-    }
-
-    /// Forgets that the agent has lost an object. Returns whether it had.
-    fn forget_loss(&mut self, agent: AgentId) -> bool {
-        let place = self.lost_by.iter().position(|&other| other == agent);
-        place.map(|place| self.lost_by.swap_remove(place)).is_some()
-    }
 }
 
 /// Distinguishes an agent from all others that exist.
@@ -125,22 +114,19 @@ impl TrackedBuffers {
 
     /// Registers a buffer object of `length` bytes at `base` for the agent.
     pub fn register(&self, store: &WaiterListStore, agent: AgentId, base: usize, length: usize) {
-        let mut registry = lock(&self.registry);
-        let registry = &mut *registry;
+        let registry = &mut *lock(&self.registry);
         if !registry.memories.contains_key(&base) {
             registry.forget_overlapped(store, base, length);
+            let memory = registry.gone.remove(&base).unwrap_or_default();
+            registry.memories.insert(base, memory);
         }
-        let gone = &mut registry.gone;
-        let memory = registry.memories.entry(base).or_insert_with(|| gone.remove(&base).unwrap_or_default());
-        let had_lost = memory.forget_loss(agent);
+        let memory = registry.memories.entry(base).or_default();
+        let had_lost = memory.lost_by.remove(&agent);
         if memory.objects == 0 && memory.length > 0 {
-            remove(&mut registry.left, base);
             if had_lost {
-                let addresses = memory.addresses(base);
-                *memory = Memory::default();
-                store.forget_abandoned(&addresses);
-                registry.forget_labels(addresses);
+                registry.forget(store, base);
             }
+            registry.left.retain(|&each| each != base);
         }
         let memory = registry.memories.entry(base).or_default();
         memory.objects += 1;
@@ -151,11 +137,8 @@ impl TrackedBuffers {
     pub fn lose(&self, store: &WaiterListStore, agent: AgentId, base: usize, objects: usize) -> Left {
         let mut registry = lock(&self.registry);
         let left = registry.subtract(store, base, objects);
-        if left != Left::Nothing
-            && let Some(memory) = registry.get_mut(base)
-            && !memory.lost_by.contains(&agent)
-        {
-            memory.lost_by.push(agent);
+        if let Some(memory) = registry.get_mut(base) {
+            memory.lost_by.insert(agent);
         }
         left
     }
@@ -172,8 +155,8 @@ impl TrackedBuffers {
         let mut registry = lock(&self.registry);
         if let Some(memory) = registry.get_mut(base) {
             // Otherwise it has used an earlier memory here.
-            let has_used = memory.forget_loss(agent) || objects > 0;
-            if has_used && !memory.is_gone() {
+            let has_used = memory.lost_by.remove(&agent) || objects > 0;
+            if has_used && memory.length > 0 {
                 memory.ended.truncate(MOST_ENDED - 1);
                 memory.ended.insert(0, Arc::clone(ended));
             }
@@ -252,7 +235,7 @@ impl KnownBuffers {
         let Some(memory) = self.memories.remove(&base) else { return };
         let addresses = memory.addresses(base);
         if memory.objects == 0 {
-            remove(&mut self.left, base);
+            self.left.retain(|&each| each != base);
         } else {
             // They will be reported as collected.
             self.gone.insert(base, Memory { length: 0, ended: Vec::new(), ..memory });
@@ -266,12 +249,5 @@ impl KnownBuffers {
         while let Some((&address, _)) = self.labels.range(addresses.clone()).next() {
             self.labels.remove(&address);
         }
-    }
-}
-
-/// Removes a memory from those of which no object is known: of too many it is the first, which is found at once.
-fn remove(left: &mut VecDeque<usize>, base: usize) {
-    if let Some(place) = left.iter().position(|&each| each == base) {
-        left.remove(place);
     }
 }
