@@ -12,14 +12,13 @@ const section = 'core/src/queue/critical_section.rs'
 const waiterList = 'core/src/queue/waiter_list.rs'
 const outbox = 'core/src/queue/outbox.rs'
 const parker = 'core/src/queue/parker.rs'
-const line = 'core/src/lock/line.rs'
 const lines = 'core/src/lock/bucket.rs'
 const lockStore = 'core/src/lock/claims.rs'
 const abandoned = 'core/src/lock/abandoned.rs'
 const trackedBuffers = 'core/src/lock/tracked_buffers.rs'
-const request = 'core/src/lock/request.rs'
+const word = 'core/src/lock/word.rs'
 const cycles = 'core/src/lock/cycles.rs'
-const obstacles = 'core/src/lock/obstacles.rs'
+const waitForGraph = 'core/src/lock/wait_for_graph.rs'
 const fairness = 'core/src/lock/fairness.rs'
 const waiter = 'core/src/queue/waiter.rs'
 const pace = 'src/agent/pace.rs'
@@ -300,7 +299,7 @@ module.exports = [
       'if request.is_strict() { Successor::ToBeWoken } else { successor }',
       'successor']
   ]),
-  ...of(line, { model: 'wake_timeout' }, [
+  ...of(lines, { model: 'wake_timeout' }, [
     ['a claim of a lock that was woken and leaves wakes no successor',
       'if was_awake || has_tried { Successor::ToBeWoken }',
       'if has_tried { Successor::ToBeWoken }']
@@ -316,7 +315,7 @@ module.exports = [
       '            let _ = self.dequeue(key, WaitResult::Ok);\n        }',
       '        }']
   ]),
-  ...of(line, { cargo: ['queue', ''] }, [
+  ...of(lines, { cargo: ['queue', ''] }, [
     ['a claim that is awake is woken again',
       'self.awake[usize::from(blocks)].replace(key) != Some(key)',
       '{ self.awake[usize::from(blocks)].replace(key); true }'],
@@ -343,7 +342,7 @@ module.exports = [
   ...of(fairness, { cargo: ['line', 'releases_make_room'] }, [
     ['releases make room ever as often', '            promise.patience *= 2;\n', '']
   ]),
-  ...of(line, { cargo: ['line', 'head_start'] }, [
+  ...of(lines, { cargo: ['line', 'head_start'] }, [
     ['no head start for a promise',
       'self.overtaken.head_start_of(is_awake)',
       'self.overtaken.head_start_of(is_awake).filter(|_| false)']
@@ -629,7 +628,7 @@ module.exports = [
   ]),
 
   // ——— words ———
-  ...of(request, { cargo: ['queue', ''] }, [
+  ...of(word, { cargo: ['queue', ''] }, [
     ['a reader enters beside a writer',
       'current.checked_add(1).filter(|&readers| readers > 0)',
       'current.checked_add(1)'],
@@ -638,17 +637,17 @@ module.exports = [
       'Self::Exclusive | Self::Named(Mode::Exclusive, _) => (current >= UNLOCKED).then_some(WRITING),'],
     ['more permits are taken than there are', '.filter(|&left| left >= 0)', '.filter(|&left| left >= -1)']
   ]),
-  ...of(request, { cargo: ['line', 'limit'], orModel: 'limit_newcomer_claim' }, [
+  ...of(word, { cargo: ['line', 'limit'], orModel: 'limit_newcomer_claim' }, [
     ['a limit grants one permit too many',
       '.filter(|&taken| taken.unsigned_abs() <= limit)',
       '.filter(|&taken| taken.unsigned_abs() <= limit + 1)']
   ]),
-  ...of(request, { cargo: ['line', 'limit'] }, [
+  ...of(word, { cargo: ['line', 'limit'] }, [
     ['a negative word raises a limit',
       'current.max(0).checked_add_unsigned(amount)',
       'current.checked_add_unsigned(amount)']
   ]),
-  ...of('core/src/lock/hold.rs', { cargo: ['line', 'limit'] }, [
+  ...of(word, { cargo: ['line', 'limit'] }, [
     ['more than was taken of a limit comes back',
       'current.saturating_sub_unsigned(amount).max(0)',
       'current.saturating_sub_unsigned(amount)'],
@@ -656,7 +655,7 @@ module.exports = [
       'Self::Limited(amount) => current.saturating_sub_unsigned(amount).max(0)',
       'Self::Limited(_) => current']
   ]),
-  ...of('core/src/lock/word.rs', { model: 'unlock_newcomer_claim' }, [
+  ...of(word, { model: 'unlock_newcomer_claim' }, [
     ['a word is taken by a plain write',
       'Some(next) if word.compare_exchange(current, next) => return true,',
       'Some(next) => { word.compare_exchange(current, next); return true },']
@@ -673,7 +672,7 @@ module.exports = [
       'return Some(taken.since);',
       'let _ = taken.since;']
   ]),
-  ...of('core/src/lock/wait_for_graph.rs', { cargo: ['deadlock', ''] }, [
+  ...of(waitForGraph, { cargo: ['deadlock', ''] }, [
     ['a reader does not wait for the writer ahead of it',
       'section.before(key).take_while(|_| !blocked.request.is_exclusive())',
       'section.before(key).take_while(|_| false)'],
@@ -690,7 +689,7 @@ module.exports = [
       '            published.insert(key(&blocked.thread), blocked.clone());\n            return None;',
       '            return None;']
   ]),
-  ...of(obstacles, { cargo: ['deadlock', ''] }, [
+  ...of(waitForGraph, { cargo: ['deadlock', ''] }, [
     ['a claim of a limit does not wait for the one ahead of it',
       'None => matches!(request, Request::Limited { .. }),',
       'None => false,'],

@@ -34,10 +34,10 @@ test('each kind of wait is the index of its row', () => {
 })
 
 test('native code and lib have the same kinds of requests, which have room', () => {
-  const file = 'core/src/lock/hold.rs'
+  const file = 'core/src/lock/word.rs'
   const room = constant(file, 'KINDS')
   assert.strictEqual(requests.requestOf(0, 1), room)
-  const requested = found(textOf('core/src/lock/request.rs'), /(\d+) => Self/g)
+  const requested = found(textOf(file), /(\d+) => Self/g)
   const rows = found(textOf(file), /pack\((\d+), /g).concat(requested)
   const native = [...new Set(rows.map(([kind]) => Number(kind)))]
   const kinds = found(textOf('lib/holding/request.js'), /exports\.([A-Z_]+) = (\d+)$/gm)

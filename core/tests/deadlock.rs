@@ -19,8 +19,8 @@ use fixtures::{NEVER, this_thread};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::lock::Hold;
 use waitasync_core::lock::Request::{self, Exclusive, Lock, Permits, Shared};
-use waitasync_core::lock::obstacles::{beside_own, is_kept_by};
 use waitasync_core::lock::wait_for_graph::{Blocked, Blocker, CycleLink, Obstacle, WaitForGraph};
+use waitasync_core::lock::wait_for_graph::{beside_own, is_kept_by};
 use waitasync_core::lock::{Claimed, Waiter, WaiterListStore, Word};
 use waitasync_core::queue::{BlockedThread, Location, Ticket, WaitResult, Woken};
 

@@ -67,7 +67,7 @@ exports.isVisible = (request) => {
 }
 /** Whether code may share the bare word: its waiters may be in the host's queue. */
 exports.isBare = (request) => request === LOCK
-/** Whether newcomers overtake nobody. Of native code, `is_strict` in core/src/lock/request.rs says it. */
+/** Whether newcomers overtake nobody. Of native code, `is_strict` in core/src/lock/word.rs says it. */
 exports.isStrict = (request) => request !== LOCK && request !== INNER
 /** Whether it is for a lock as users know it. */
 exports.isExclusive = (request) => request === LOCK || request === EXCLUSIVE

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use super::registers::{RegistersRef, from_number, to_number};
 use crate::lock::Hold;
-use crate::lock::hold::amount_of;
+use crate::lock::word::amount_of;
 use crate::queue::Location;
 
 /// An entry: two JavaScript numbers.

@@ -1,7 +1,7 @@
 //! The operations of locks: claim, retry, release, free. `word` is always the one at `location`.
 
+use super::bucket::Line;
 use super::bucket::Section;
-use super::line::Line;
 use super::{Hold, Outbox, Released, Request, UNLOCKED, Waiter, WaiterListStore, Word};
 use crate::clock::Timestamp;
 use crate::queue::{BlockedThread, Listed, Location, Ticket, WaitResult};

@@ -1,6 +1,6 @@
 //! Cycles: threads, or tasks, that wait for one another. Those among the holds and waits of one moment are looked for.
 //!
-//! The rules are those of [`super::obstacles`]. But here promises count, and claims that have a timeout; and of those
+//! The rules are those of [`super::wait_for_graph`]. But here promises count, and claims that have a timeout; and of those
 //! ahead in its line a claim waits for the nearest that keeps it waiting, which stands for the others. (For permits it
 //! waits for each of them.)
 //!
@@ -39,7 +39,7 @@ use std::hash::Hash;
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use super::obstacles::{beside_own, is_behind, is_kept_by};
+use super::wait_for_graph::{beside_own, is_behind, is_kept_by};
 use super::{Hold, Mode, Request};
 use crate::queue::Location;
 

@@ -61,25 +61,18 @@ mod bucket;
 mod claims;
 pub mod cycles;
 pub mod fairness;
-mod held_since;
-pub mod hold;
 pub mod inspection;
-mod line;
 mod name_table;
 pub mod names;
-pub mod obstacles;
-mod request;
 pub mod tracked_buffers;
 pub mod wait_for_graph;
-mod word;
+pub mod word;
 
 #[cfg(not(feature = "model"))]
 pub(crate) use bucket::shrink;
 pub use bucket::{Lines, WaiterListStore};
 pub use claims::{Claimed, Freed};
 pub use fairness::{FAIRNESS, ROOM, Released};
-pub use hold::{Hold, Mode};
-pub use request::Request;
-pub use word::{LOCKED, UNLOCKED, WRITING, Word};
+pub use word::{Hold, LOCKED, Mode, Request, UNLOCKED, WRITING, Word};
 
 pub use crate::queue::{Mail, Outbox, Waiter};

@@ -16,8 +16,8 @@
 //! The lock of [`Names`] is taken before that of a bucket. So a name cannot go between the moment at which it is found
 //! and the moment at which a request joins its line. Waiters are woken when both have been released (invariant 5).
 
+pub use super::Mode;
 use super::bucket::Section;
-pub use super::hold::Mode;
 use super::name_table::{Live, NameTable};
 pub use super::name_table::{Name, Refusal, Requester, Text};
 use super::word::{UNLOCKED, change};

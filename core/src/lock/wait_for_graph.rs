@@ -1,10 +1,20 @@
 //! Deadlocks: cycles of threads that block without a timeout, each for something that the next one holds.
 //!
-//! [`super::obstacles`] has the rules. Claims that have a timeout, and those of promises, are left out: they
-//! may leave the line.
+//! Claims that have a timeout, and those of promises, are left out: they may leave the line.
 //!
 //! No graph is built, unlike that of [`super::cycles`]: a line is read only where the search comes to it, and of holds
 //! only those of threads that block. What others hold makes nobody's sleep dearer.
+//!
+//! # For what a request waits: the rules of all cycles
+//! | it requests | it waits for the holders | and for claims ahead in the line |
+//! |---|---|---|
+//! | a lock, exclusive access | all | none: whoever is ahead waits for one of the same holders |
+//! | a share | the writer | those of writers |
+//! | permits | none: any thread may add permits | none |
+//! | permits of a limit | each of so many that its own holds and the request do not fit beside them | all |
+//!
+//! It waits for *all* of these, so one that never goes on is enough to make it wait for ever. That several holders
+//! together leave too little room of a limit is not enough: each of them may be the one that goes on.
 //!
 //! # Why every cycle is found, by one thread
 //! A thread that holds something publishes its wait after its claim has joined the line, and looks for a cycle under
@@ -27,8 +37,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::obstacles::{beside_own, is_behind, is_kept_by};
-use super::{Hold, Request, Waiter, WaiterListStore};
+use super::{Hold, Mode, Request, Waiter, WaiterListStore};
 use crate::queue::{BlockedThread, Listed, Location, Ticket};
 use crate::sync::{Arc, Mutex, lock};
 
@@ -145,6 +154,34 @@ impl<K: Fn(&Blocked) -> Vec<Blocker>> Search<'_, K> {
         }
         None
     }
+}
+
+/// Whether this hold keeps a claim with this request waiting. Users see the hold.
+pub const fn is_kept_by(request: Request, held: Hold) -> bool {
+    match (request, held) {
+        (Request::Limited { amount, limit }, Hold::Limited(held)) => amount as u64 + held as u64 > limit as u64,
+        (Request::Limited { .. }, _) => false,
+        _ => request.mode().is_some() && (request.is_exclusive() || held.is_exclusive()),
+    }
+}
+
+/// Whether a claim with this request waits for one ahead.
+pub const fn is_behind(request: Request, ahead: Request) -> bool {
+    match request.mode() {
+        Some(Mode::Exclusive) => false,
+        Some(Mode::Shared) => ahead.is_exclusive(),
+        None => matches!(request, Request::Limited { .. }),
+    }
+}
+
+/// Adds a thread's own holds of the word to its request.
+pub fn beside_own(request: Request, own: impl Iterator<Item = Hold>) -> Request {
+    own.fold(request, |sum, own| match (sum, own) {
+        (Request::Limited { amount, limit }, Hold::Limited(own)) => {
+            Request::Limited { amount: amount.saturating_add(own), limit }
+        }
+        _ => sum,
+    })
 }
 
 impl WaiterListStore {
