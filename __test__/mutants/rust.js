@@ -465,10 +465,13 @@ module.exports = [
       'named.range((location, 0)..=(location, u32::MAX)).map(',
       'named.iter().filter(|((at, _), _)| *at == location).map(']
   ]),
-  ...of('core/src/lock/name_table.rs', { cargo: ['names', ''] }, [
+  ...of('core/src/lock/names.rs', { cargo: ['names', ''] }, [
     ['a name that a dead holder has left gets another word',
-      'left.map_or_else(new, |(_, name)| name)',
-      'left.map_or_else(new, |_| new())']
+      'if let Some(name) = self.names.get(text) {',
+      'if let Some(name) = self.names.get(text).filter(|name| !self.left.contains(&name.text)) {'],
+    ['a name that is used again is left',
+      '            self.left.retain(|left| !std::sync::Arc::ptr_eq(left, &name.text));\n',
+      '']
   ]),
   ...of('core/src/queue/location.rs', { cargo: ['lib', 'a_name_is_at'] }, [
     ['a name is where memory of JavaScript can be', 'Self(address | 1)', 'Self(address)']

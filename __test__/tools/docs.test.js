@@ -145,7 +145,7 @@ const CONSTANTS = [
   ['guarantees', /at most (\d+) s\b/, 'sleeping.rs', 'WATCHED_SLICE_MILLISECONDS', 1000],
   ['guarantees', /where (\d+) KB of the stack are left/, 'agent/agent.js', 'ENOUGH SPARE'],
   ['guarantees', /the last ([\d ]+) with a death/, 'tracked_buffers.rs', 'MOST_LEFT'],
-  ['guarantees', /the last ([\d ]+) deaths of names/, 'name_table.rs', 'MOST_LEFT'],
+  ['guarantees', /the last ([\d ]+) deaths of names/, 'names.rs', 'MOST_LEFT'],
   ['choosing', /a string of 1 to (\d+) characters/, 'view.js', 'LONGEST_NAME'],
   ['barrier', /1 to ([\d ]+)$/m, 'barrier.js', 'MOST_PARTIES'],
   ['latch', /0 to ([\d ]+)$/m, 'request.js', 'MOST'],

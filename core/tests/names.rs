@@ -421,6 +421,17 @@ fn the_deaths_of_holders_of_so_many_names_are_remembered_the_latest_ones() {
 }
 
 #[test]
+fn a_name_that_is_used_again_is_not_among_those_that_are_left() {
+    let world = World::new();
+    let die = |name| assert!(world.names.end_grant(&world.store, world.take(name).0, WaitResult::AcquiredFromDead));
+    die(0);
+    world.take(0);
+    (1..ALL).for_each(die);
+    assert_eq!(world.names.count(), 1 + MOST_LEFT);
+    assert_eq!(world.ask(0, Mode::Exclusive, 1, Waits::Never).2.unwrap_err(), Refusal::NotAvailable);
+}
+
+#[test]
 fn a_dead_holder_of_a_name_is_not_counted_where_locks_look() {
     let world = World::new();
     for name in 0..500 {

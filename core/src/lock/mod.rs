@@ -62,7 +62,6 @@ mod claims;
 pub mod cycles;
 pub mod fairness;
 pub mod inspection;
-mod name_table;
 pub mod names;
 pub mod tracked_buffers;
 pub mod wait_for_graph;

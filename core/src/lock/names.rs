@@ -16,16 +16,18 @@
 //! The lock of [`Names`] is taken before that of a bucket. So a name cannot go between the moment at which it is found
 //! and the moment at which a request joins its line. Waiters are woken when both have been released (invariant 5).
 
+use std::collections::{HashMap, VecDeque};
+
+use rustc_hash::FxHashMap;
+
 pub use super::Mode;
-use super::bucket::Section;
-use super::name_table::{Live, NameTable};
-pub use super::name_table::{Name, Refusal, Requester, Text};
-use super::word::{UNLOCKED, change};
-use super::{Claimed, Hold, Outbox, Request, Waiter, WaiterListStore, Word};
+use super::bucket::{Section, shrink};
+use super::word::change;
+use super::{Claimed, Hold, Outbox, Request, UNLOCKED, Waiter, WaiterListStore, Word};
 use crate::clock::Timestamp;
 use crate::queue::waiter::Wakes;
 use crate::queue::{Location, Ring, WaitResult};
-use crate::sync::{Arc, Mutex, lock};
+use crate::sync::{Arc, AtomicI32, Mutex, lock};
 
 /// A request's word, and its outcome. It is refused if it would have to wait and must not, or would wait for its own
 /// thread.
@@ -48,6 +50,133 @@ pub struct RequestInfo {
     /// The thread that made the request.
     pub thread_id: u32,
     pub held: bool,
+}
+
+/// The UTF-16 code units of a name. (loom's `Arc` takes no slices.)
+pub type Text = std::sync::Arc<[u16]>;
+
+/// A name that is in use, and its word.
+#[derive(Debug)]
+pub struct Name {
+    text: Text,
+    word: AtomicI32,
+}
+
+impl Name {
+    pub fn location(&self) -> Location {
+        Location::of_process((&raw const self.word).expose_provenance())
+    }
+
+    /// Whether a request in this mode would be granted now.
+    pub fn grants(&self, mode: Mode) -> bool {
+        self.word.grants(Request::Named(mode, 0))
+    }
+}
+
+/// The agent that requests a name.
+#[derive(Clone, Debug)]
+pub struct Requester {
+    /// Tells it from other agents.
+    pub outbox: Arc<Outbox>,
+    pub thread_id: u32,
+}
+
+/// Why a request was not made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The name is held, or requested before.
+    NotAvailable,
+    /// A thread that blocks would wait for its own hold.
+    HeldHere,
+}
+
+#[derive(Debug)]
+struct Live {
+    name: Arc<Name>,
+    mode: Mode,
+    requester: Requester,
+}
+
+#[derive(Debug, Default)]
+struct NameTable {
+    /// Those in use, and those that are left.
+    names: HashMap<Text, Arc<Name>>,
+    /// The requests that are pending or granted, by their numbers.
+    requests: FxHashMap<u32, Live>,
+    last_id: u32,
+    /// The unused names whose next exclusive holder is to see a death; the earliest first.
+    left: VecDeque<Text>,
+}
+
+/// Of how many names that nobody requests any more it is remembered that their last holders died.
+const MOST_LEFT: usize = 1024;
+
+impl WaiterListStore {
+    /// Whether the request was granted, and not stolen since.
+    pub fn holds(&self, location: Location, id: u32) -> bool {
+        self.critical_section_at(location, |section| section.lists.policy.named.contains_key(&(location, id)))
+    }
+}
+
+impl NameTable {
+    /// Returns the name, which is in use from now on.
+    fn name(&mut self, text: &[u16]) -> Arc<Name> {
+        if let Some(name) = self.names.get(text) {
+            self.left.retain(|left| !std::sync::Arc::ptr_eq(left, &name.text));
+            return Arc::clone(name);
+        }
+        let name = Arc::new(Name { text: text.into(), word: AtomicI32::new(UNLOCKED) });
+        self.names.insert(name.text.clone(), Arc::clone(&name));
+        name
+    }
+
+    fn next_id(&mut self) -> u32 {
+        loop {
+            self.last_id = self.last_id.wrapping_add(1);
+            if self.last_id != 0 && !self.requests.contains_key(&self.last_id) {
+                return self.last_id;
+            }
+        }
+    }
+
+    /// Removes a name that is no longer in use: if one reference to it is the table's, and one the caller's.
+    fn tidy(&mut self, store: &WaiterListStore, name: &Arc<Name>) {
+        if Arc::strong_count(name) > 2 {
+            return;
+        }
+        let location = name.location();
+        if !store.critical_section_at(location, |section| section.lists.policy.abandoned.contains(&location)) {
+            self.names.remove(&name.text);
+            shrink(&mut self.names);
+            return;
+        }
+        self.left.push_back(name.text.clone());
+        if self.left.len() > MOST_LEFT
+            && let Some(name) = self.left.pop_front().and_then(|first| self.names.remove(&first))
+        {
+            let location = name.location();
+            store.critical_section_at(location, |section| section.lists.policy.abandoned.remove(&location));
+        }
+    }
+
+    /// Whether the agent has the name. Mostly that has one holder, unless they share it.
+    fn is_held_by(&self, outbox: &Arc<Outbox>, name: &Name, section: &Section<'_>) -> bool {
+        let is_own = |id| self.requests.get(&id).is_some_and(|live| Arc::ptr_eq(&live.requester.outbox, outbox));
+        section.holders_of(name.location()).any(is_own)
+    }
+
+    /// Removes a request; its name may not be in use any more.
+    fn take(&mut self, id: u32) -> Option<Live> {
+        let live = self.requests.remove(&id)?;
+        shrink(&mut self.requests);
+        Some(live)
+    }
+
+    fn remove(&mut self, store: &WaiterListStore, id: u32) {
+        if let Some(Live { name, .. }) = self.take(id) {
+            self.tidy(store, &name);
+        }
+    }
 }
 
 /// The named locks of a process. Any thread may call any method.
@@ -235,7 +364,20 @@ impl Names {
 
     /// Counts the names in use and those that dead holders left behind.
     pub fn count(&self) -> usize {
-        let table = lock(&self.table);
-        table.names.len() + table.left.len()
+        lock(&self.table).names.len()
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_at_no_location_that_memory_of_javascript_can_have() {
+        let name = NameTable::default().name(&[65]);
+        let address = (&raw const name.word).addr();
+        assert_ne!(name.location(), Location::from_address(address));
+        assert!(name.location().is_of_process() && !Location::from_address(address).is_of_process());
+        assert_eq!(name.location().address() & !3, address);
     }
 }

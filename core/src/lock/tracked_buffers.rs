@@ -26,7 +26,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::WaiterListStore;
 use super::bucket::shrink;
-use super::name_table::Text;
+use super::names::Text;
 use crate::clock::Timestamp;
 use crate::queue::Location;
 use crate::sync::{Mutex, lock};
