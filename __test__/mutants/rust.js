@@ -11,7 +11,6 @@ const store = 'core/src/queue/store.rs'
 const section = 'core/src/queue/critical_section.rs'
 const waiterList = 'core/src/queue/waiter_list.rs'
 const outbox = 'core/src/queue/outbox.rs'
-const parker = 'core/src/queue/parker.rs'
 const lines = 'core/src/lock/bucket.rs'
 const lockStore = 'core/src/lock/claims.rs'
 const abandoned = 'core/src/lock/abandoned.rs'
@@ -52,7 +51,7 @@ module.exports = [
       '        self.counters.of_word(location).fetch_sub(1, Ordering::SeqCst);\n',
       '        let _ = location;\n']
   ]),
-  ...of(parker, { model: 'wait_notify' }, [
+  ...of(waiter, { model: 'wait_notify' }, [
     ['the result of a blocked thread is recorded without release',
       'self.result.store(result as u8, Ordering::Release);',
       'self.result.store(result as u8, Ordering::Relaxed);'],
@@ -60,10 +59,10 @@ module.exports = [
       'self.result.load(Ordering::Acquire)',
       'self.result.load(Ordering::Relaxed)']
   ]),
-  ...of(parker, { model: 'park_late_unpark' }, [
+  ...of(waiter, { model: 'park_late_unpark' }, [
     ['the result of the last wait is not cleared', '        self.result.store(WAITING, Ordering::Relaxed);\n', '']
   ]),
-  ...of(parker, { model: 'park_interrupt' }, [
+  ...of(waiter, { model: 'park_interrupt' }, [
     ['an interruption is lost',
       '        self.interrupted.store(true, Ordering::Release);\n        self.unpark();',
       '        self.unpark();'],
@@ -123,7 +122,7 @@ module.exports = [
       '    agent.robust_list.retract();\n    agent.abandon();\n}',
       '    agent.robust_list.retract();\n}']
   ]),
-  ...of('core/src/queue/waiter.rs', { cargo: ['line', 'a_waiter_that_has_been_granted_something_is_woken'] }, [
+  ...of(waiter, { cargo: ['line', 'a_waiter_that_has_been_granted_something_is_woken'] }, [
     ['of the waiters that are woken only the first is', 'self.0.iter().for_each', 'self.0.iter().take(1).for_each']
   ]),
 
@@ -164,7 +163,7 @@ module.exports = [
   ...of(section, { model: 'timeout_cancel_wait' }, [
     ['a promise is timed out that is not overdue', '.filter(|record| record.is_overdue())', '']
   ]),
-  ...of('core/src/queue/waiter.rs', { cargo: ['queue', ''] }, [
+  ...of(waiter, { cargo: ['queue', ''] }, [
     ['a promise in another slot is timed out',
       'if *its_slot == slot && Arc::ptr_eq',
       'if *its_slot == *its_slot && Arc::ptr_eq']

@@ -1,8 +1,8 @@
-//! Waiters of other processes that have the same memory.
+//! Other processes that have the same memory: they count this one's waiters, and notify them.
 
 use std::sync::OnceLock;
 
-use super::Location;
+use super::{CriticalSection, Location, Policy, Successor, WaitResult, WaiterKey};
 
 static OTHERS: OnceLock<&'static dyn OtherProcesses> = OnceLock::new();
 
@@ -61,4 +61,56 @@ pub trait SharedWaits {
 
     /// Notifies up to `count` waiters, process by process; `here` does so in this one. Returns how many.
     fn notify(&self, count: usize, here: &mut dyn FnMut(usize) -> usize) -> usize;
+}
+
+impl<P: Policy> CriticalSection<'_, P> {
+    /// Tells other processes of a waiter, before it reads the word.
+    #[cold]
+    pub(super) fn enters(others: &dyn OtherProcesses, location: Location, has_claim: bool) {
+        match others.waits_at(location, true) {
+            Some(waits) if has_claim => waits.begin_claims(),
+            Some(waits) => waits.enter(),
+            None => others.poll(location, true),
+        }
+    }
+
+    /// Tells other processes that a waiter has left.
+    #[cold]
+    pub(super) fn leaves(&mut self, others: &dyn OtherProcesses, location: Location, had_claim: bool) {
+        self.took_notification = false;
+        match others.waits_at(location, false) {
+            Some(waits) if !had_claim => self.took_notification = self.delivers || waits.leave(),
+            Some(waits) if self.lists.policy.claims(location) == 0 => waits.end_claims(),
+            None if self.lists.waiters.count(location) == 0 => others.poll(location, false),
+            _ => {}
+        }
+    }
+
+    /// Removes a waiter that gives up. Returns false if it has been notified by another process: then it is settled.
+    pub(super) fn give_up(&mut self, key: WaiterKey) -> (Successor, bool) {
+        let (listed, successor) = self.unlist(key);
+        if self.took_notification {
+            self.settle(listed.waiter, WaitResult::Ok);
+        }
+        (successor, !self.took_notification)
+    }
+
+    /// Notifies the first waiters here that other processes have notified.
+    pub(super) fn deliver(&mut self, location: Location) {
+        let Some(waits) = waits_at(location) else { return };
+        loop {
+            let first = self.waiters(location).find(|&key| self.claim(key).is_none());
+            let Some(key) = first else { return };
+            let is_due = self.is_due(key);
+            self.delivers = !is_due && waits.take_notification();
+            if !is_due && !self.delivers {
+                return;
+            }
+            let successor = self.dequeue(key, if is_due { WaitResult::TimedOut } else { WaitResult::Ok });
+            self.delivers = false;
+            if successor == Successor::ToBeWoken {
+                P::wake_successor(self, location);
+            }
+        }
+    }
 }

@@ -38,7 +38,7 @@ use tokio::task::AbortHandle;
 use crate::clock::Timestamp;
 #[cfg(linux)]
 use crate::clock::now;
-use crate::queue::parker::BlockedThread;
+use crate::queue::BlockedThread;
 use crate::sync::lock;
 
 /// A thread that blocks again and again while its loop is signalled is watched no more often than this.
