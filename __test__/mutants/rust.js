@@ -161,7 +161,7 @@ module.exports = [
       'deadline <= self.now()']
   ]),
   ...of(section, { model: 'timeout_cancel_wait' }, [
-    ['a promise is timed out that is not overdue', '.filter(|record| record.is_overdue())', '']
+    ['a promise is timed out that is not overdue', '.filter(|record| record.deadline == OVERDUE)', '']
   ]),
   ...of(waiter, { cargo: ['queue', ''] }, [
     ['a promise in another slot is timed out',
@@ -354,8 +354,8 @@ module.exports = [
       'if !(is_behind_own || overtakes) {',
       'let _ = is_behind_own;\n            if !overtakes {'],
     ['a promise overtakes one of its agent without waiting',
-      'if section.is_left_to_promise_of(outbox, location, request, word) {',
-      'if section.is_left_to_promise_of(outbox, location, request, word) && false {'],
+      'if section.is_left_to_promise_of(outbox, location, request, word) =>',
+      'if section.is_left_to_promise_of(outbox, location, request, word) && false =>'],
     ['a promise leaves a free lock to one that sleeps',
       '            self.wake_first(location);\n        }\n        is_left',
       '        }\n        is_left']

@@ -39,11 +39,6 @@ impl Spinner {
         Self { longest, longest_pause, credit: Cell::new(0), pause: Cell::new(0), next_pause: Cell::new(Self::PAUSE) }
     }
 
-    /// Whether spinning has paid lately.
-    const fn is_hopeful(&self) -> bool {
-        self.credit.get() > 0
-    }
-
     /// Calls `look` again and again for a moment.
     pub fn spin<T>(&self, look: impl Fn() -> Option<T>) -> Option<T> {
         if self.pause.get() > 0 {
@@ -130,7 +125,8 @@ impl BudgetedSpinner {
     /// Calls `look`, spinning and sleeping, until `deadline` or one spin longer.
     pub fn spin<T>(&self, deadline: Timestamp, look: impl Fn() -> Option<T>) -> Option<T> {
         let mut sleeps = 0;
-        while self.earn() < 0 && self.spinner.is_hopeful() {
+        // Only if spinning has paid lately.
+        while self.earn() < 0 && self.spinner.credit.get() > 0 {
             if sleeps == Self::SLEEPS {
                 return None;
             }

@@ -225,7 +225,7 @@ mod holders {
         since(7, "the service has found it held");
         clock::set(at(8));
         guard.word.store(UNLOCKED, Ordering::SeqCst);
-        assert!(guard.store.try_take(HERE, Request::Lock, &guard.word).is_some());
+        assert!(guard.store.try_take(HERE, Request::Lock, &guard.word, None).is_some());
         since(8, "a newcomer has taken it by a native call");
         assert_eq!(guard.store.withdraw_agent(tickets[2], &outbox, 3), Withdrawal::Done);
         since(8, "a claim has given up");
@@ -462,7 +462,7 @@ mod in_job {
         let (job, other) = (Job::new(LOCKED, [Request::Lock]), agent());
         assert_eq!(job.release(Request::Lock, false), (UNLOCKED, vec![], vec![0]));
         let Guard { store, word, .. } = &job.guard;
-        let take_for = |agent| store.try_take_for_promise(HERE, Request::Lock, word, agent);
+        let take_for = |agent| store.try_take(HERE, Request::Lock, word, Some(agent));
         assert_eq!(take_for(&job.outbox), None);
         job.promise(1, Request::Lock);
         assert_eq!((job.guard.value(), store.count(HERE)), (UNLOCKED, 2), "it waits for its turn");
@@ -470,7 +470,7 @@ mod in_job {
         // Others may overtake, and so may this thread, if it blocks.
         assert!(take_for(&other).is_some());
         job.guard.word.store(UNLOCKED, Ordering::SeqCst);
-        assert!(store.try_take(HERE, Request::Lock, word).is_some());
+        assert!(store.try_take(HERE, Request::Lock, word, None).is_some());
         job.guard.word.store(UNLOCKED, Ordering::SeqCst);
         let blocks = Waiter::Thread(this_thread());
         assert!(matches!(store.claim(HERE, blocks, Request::Lock, NEVER, word), Claimed::Now(_)));

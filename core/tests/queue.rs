@@ -596,7 +596,7 @@ mod property {
                         (&self.guard, agent.map(|agent| &self.agents[agent].outbox));
                     let taken = outbox.map_or_else(
                         || self.guard.take(request),
-                        |outbox| store.try_take_for_promise(HERE, request, word, outbox),
+                        |outbox| store.try_take(HERE, request, word, Some(outbox)),
                     );
                     assert_eq!(taken.is_some(), may);
                     if let Some(result) = taken {

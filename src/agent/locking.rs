@@ -121,7 +121,7 @@ impl Agent {
         let registers = &self.registers;
         let (location, request) = (registers.location(), registers.request());
         let taken = self.announced(location, request, || {
-            PROCESS.store.try_take_for_promise(location, request, &*word_at(location), &self.outbox)
+            PROCESS.store.try_take(location, request, &*word_at(location), Some(&self.outbox))
         });
         match taken {
             Some(result) => self.acquired(location, request, result),
@@ -156,7 +156,7 @@ impl Agent {
     fn take_free(&self, location: Location, request: Request) -> Option<WaitResult> {
         let word = word_at(location);
         let is_free = word.load() == UNLOCKED;
-        let attempt = || PROCESS.store.try_take(location, request, &*word);
+        let attempt = || PROCESS.store.try_take(location, request, &*word, None);
         if is_free { self.announced(location, request, attempt) } else { None }
     }
 

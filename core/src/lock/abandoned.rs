@@ -14,10 +14,9 @@ impl Section<'_> {
     /// was left half done, so the note of the death ends with it; all readers learn of the death.
     pub(super) fn take_note_of_death(&mut self, location: Location, hold: Hold, word: &dyn Word) -> bool {
         let Some(mode) = hold.mode() else { return false };
-        word.take_note_of_death(mode) || self.take_local_note(location, mode)
-    }
-
-    fn take_local_note(&mut self, location: Location, mode: Mode) -> bool {
+        if word.take_note_of_death(mode) {
+            return true;
+        }
         match mode {
             Mode::Exclusive => {
                 let was_abandoned = self.lists.policy.abandoned.remove(&location);

@@ -144,9 +144,10 @@ impl Section<'_> {
 
     /// Wakes a claim so that it retries, unless it is awake already.
     fn wake_claim(&mut self, location: Location, key: WaiterKey) {
-        self.wake_to_retry(key, |lines, blocks| {
-            lines.line_mut(location).is_some_and(|line| line.begins_to_wake(key, blocks))
-        });
+        let blocks = self.blocks(key);
+        if self.lists.policy.line_mut(location).is_some_and(|line| line.begins_to_wake(key, blocks)) {
+            self.wake_to_retry(key);
+        }
     }
 
     /// Wakes the first claim, to which the word may grant something; and if that is a promise's, whose event loop may
@@ -178,14 +179,8 @@ impl Section<'_> {
         self.is_of_runner(key, true) || self.lists.policy.line(location).is_some_and(|line| line.has_tried(key))
     }
 
-    /// Finds the claim whose turn it is as the lock is released; and the next step of the releasing thread.
-    pub(super) fn turn(&mut self, location: Location) -> (Option<WaiterKey>, Released) {
-        let mut released = Released::GoOn;
-        let turn = self.turn_of(location, &mut released);
-        (turn, released)
-    }
-
-    fn turn_of(&mut self, location: Location, released: &mut Released) -> Option<WaiterKey> {
+    /// Finds the claim whose turn it is as the lock is released. Sets the next step of the releasing thread.
+    pub(super) fn turn(&mut self, location: Location, released: &mut Released) -> Option<WaiterKey> {
         let (mut key, _, mut behind_others) = self.notify_up_to_first_claim(location)?;
         if !self.is_ready(location, key) {
             let now = self.now();

@@ -32,11 +32,9 @@ impl Section<'_> {
         let mut released = Released::GoOn;
         if hold.is_of_lock() {
             self.lists.policy.end_grant(location);
-            let mut turn = None;
-            if !word.is_due_elsewhere() {
-                (turn, released) = self.turn(location);
-            }
-            if let Some(next) = turn {
+            if !word.is_due_elsewhere()
+                && let Some(next) = self.turn(location, &mut released)
+            {
                 let result = self.taken(location, hold, word);
                 self.grant(next, location, result);
                 return released;
@@ -141,24 +139,17 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.claim_or_append(location, waiter, request, deadline, word))
     }
 
-    /// Takes the request if that needs no waiting.
-    pub fn try_take(&self, location: Location, request: Request, word: &dyn Word) -> Option<WaitResult> {
-        self.critical_section_at(location, |section| section.try_take(location, request, word))
-    }
-
-    /// Takes the request for a promise of the agent, without waiting. It overtakes no other promise of it.
-    pub fn try_take_for_promise(
+    /// Takes the request if that needs no waiting. A promise overtakes no other one of its agent, which has this outbox.
+    pub fn try_take(
         &self,
         location: Location,
         request: Request,
         word: &dyn Word,
-        outbox: &Arc<Outbox>,
+        promise_of: Option<&Arc<Outbox>>,
     ) -> Option<WaitResult> {
-        self.critical_section_at(location, |section| {
-            if section.is_left_to_promise_of(outbox, location, request, word) {
-                return None;
-            }
-            section.try_take(location, request, word)
+        self.critical_section_at(location, |section| match promise_of {
+            Some(outbox) if section.is_left_to_promise_of(outbox, location, request, word) => None,
+            _ => section.try_take(location, request, word),
         })
     }
 

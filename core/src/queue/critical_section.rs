@@ -9,7 +9,7 @@ use super::counters::{Counted, Counters};
 use super::other_processes;
 use super::outbox::Outbox;
 use super::waiter::{Waiter, Wakes};
-use super::waiter_list::{Record, WaiterLists};
+use super::waiter_list::{OVERDUE, Record, WaiterLists};
 use super::{Listed, Location, Ring, Successor, Ticket, WaitResult, WaiterKey};
 use crate::clock::Timestamp;
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, lock};
@@ -75,7 +75,7 @@ pub struct CriticalSection<'a, P: Policy> {
     now: Option<Timestamp>,
     /// The agent that runs this. Its own promises do not time out meanwhile, even if their deadlines have passed.
     pub(crate) runs: Option<&'a Arc<Outbox>>,
-    wakes: Wakes,
+    pub(super) wakes: Wakes,
     /// Whether the waiter that leaves now is uncounted already, since another process has notified it.
     pub(super) delivers: bool,
     /// Whether the last waiter that left has taken such a notification with it.
@@ -95,13 +95,8 @@ impl<P: Policy> Drop for CriticalSection<'_, P> {
 impl<'a, P: Policy> CriticalSection<'a, P> {
     pub(super) fn enter(bucket: &'a Bucket<P>, index: usize, counters: &'a Counters, clock: fn() -> Timestamp) -> Self {
         let lists = lock(&bucket.lists);
-        let wakes = Wakes(Vec::new());
-        let (delivers, took_notification) = (false, false);
-        Self { bucket, index, counters, clock, lists, now: None, runs: None, wakes, delivers, took_notification }
-    }
-
-    pub(super) fn take_wakes(&mut self) -> Wakes {
-        Wakes(std::mem::take(&mut self.wakes.0))
+        let (now, runs, wakes, delivers, took_notification) = Default::default();
+        Self { bucket, index, counters, clock, lists, now, runs, wakes, delivers, took_notification }
     }
 
     /// Returns the present moment, looked up once per section.
@@ -165,18 +160,15 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
     pub(super) fn unlist(&mut self, key: WaiterKey) -> (Listed<P::Claim>, Successor) {
         let Record { location, listed, .. } = self.lists.waiters.remove(key);
         self.uncount(location);
-        let others = other_processes::at(location);
-        self.took_notification = false;
-        if let (Some(others), None) = (others, listed.claim) {
-            self.leaves(others, location, false);
-        }
-        if listed.is_plain_promise() {
-            return (listed, Successor::Unconcerned);
-        }
         let (claim, blocks) = (listed.claim, listed.waiter.blocks());
-        let successor = self.lists.policy.removed(location, key, claim, blocks);
-        if let (Some(others), Some(_)) = (others, claim) {
-            self.leaves(others, location, true);
+        let successor = if listed.is_plain_promise() {
+            Successor::Unconcerned
+        } else {
+            self.lists.policy.removed(location, key, claim, blocks)
+        };
+        self.took_notification = false;
+        if let Some(others) = other_processes::at(location) {
+            self.leaves(others, location, claim.is_some());
         }
         (listed, successor)
     }
@@ -216,13 +208,9 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         }
     }
 
-    /// Wakes a claim, which stays in its list, so that it retries; unless `begins`, given whether it is a blocked
-    /// thread's, says that it is awake already.
-    pub(crate) fn wake_to_retry(&mut self, key: WaiterKey, begins: impl FnOnce(&mut P, bool) -> bool) {
+    /// Wakes a claim, which stays in its list, so that it retries.
+    pub(crate) fn wake_to_retry(&mut self, key: WaiterKey) {
         let Some(waiter) = self.listed(key).map(|listed| listed.waiter.clone()) else { return };
-        if !begins(&mut self.lists.policy, waiter.blocks()) {
-            return;
-        }
         let ring = match &waiter {
             Waiter::Thread(thread) => thread.retry(),
             Waiter::Agent(outbox, slot) => outbox.retry(*slot),
@@ -319,7 +307,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
 
     /// Removes the waiter if it is this promise, and overdue. Returns its result then.
     pub(super) fn remove_overdue(&mut self, key: WaiterKey, outbox: &Arc<Outbox>, slot: u32) -> Option<WaitResult> {
-        let record = self.lists.waiters.get(key).filter(|record| record.is_overdue());
+        let record = self.lists.waiters.get(key).filter(|record| record.deadline == OVERDUE);
         let is_its = record.is_some_and(|record| record.listed.waiter.is_promise(outbox, slot));
         is_its.then(|| {
             // It has no claim, so no other waiter is concerned.

@@ -88,7 +88,7 @@ impl<P: Policy> WaiterListStore<P> {
     ) -> (R, Wakes) {
         self.critical_section_at(location, |section| {
             let result = body(section);
-            (result, section.take_wakes())
+            (result, std::mem::take(&mut section.wakes))
         })
     }
 

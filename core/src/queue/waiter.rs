@@ -72,6 +72,7 @@ pub enum Successor {
 }
 
 /// Wakes its members when it is dropped.
+#[derive(Default)]
 pub(crate) struct Wakes(pub(super) Vec<Waiter>);
 
 impl Wakes {

@@ -28,7 +28,7 @@ pub struct Ticket {
 const NIL: WaiterKey = WaiterKey::MAX;
 
 /// The deadline of a waiter whose deadline has come and that [`WaiterLists::due`] no longer finds.
-const OVERDUE: Timestamp = Timestamp::from_nanos(0);
+pub(super) const OVERDUE: Timestamp = Timestamp::from_nanos(0);
 
 /// Larger slabs are given back to the allocator when their last waiter leaves.
 const RETAINED_CAPACITY: usize = 1024;
@@ -44,13 +44,6 @@ pub(crate) struct Record<C> {
     pub(super) deadline: Timestamp,
     pub location: Location,
     pub listed: Listed<C>,
-}
-
-impl<C> Record<C> {
-    /// Whether [`WaiterLists::mark_overdue`] has marked it.
-    pub(crate) fn is_overdue(&self) -> bool {
-        self.deadline == OVERDUE
-    }
 }
 
 /// The waiters of one location, in the order they came (invariant 4). Never empty: it is removed with its last waiter.
