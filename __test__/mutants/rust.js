@@ -519,8 +519,10 @@ module.exports = [
       '!memory.lost_by.remove(&agent) && objects > 0;'],
     ['a memory has the users of one that it overlapped', 'length: 0, ended: Vec::new(), ', 'length: 0, ']
   ]),
+  ...of('src/globals/memory_probe.rs', { test: 'ends/owner-death-memory' }, [
+    ['memory that exists counts as freed', 'filter(|(_, memory)| memory.end > start)', 'filter(|_| true)']
+  ]),
   ...of('src/globals/memory_probe.rs', { cargo: ['addon', 'memory_probe'] }, [
-    ['memory that exists counts as freed', 'filter(|(_, memory)| memory.end > start)', 'filter(|_| true)'],
     ['one free piece hides another of its length',
       'const MISSES_OF_LONG: usize = 4;',
       'const MISSES_OF_LONG: usize = 1;'],

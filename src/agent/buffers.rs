@@ -1,7 +1,7 @@
 //! The buffer objects on which a thread has made locks: notes of deaths in a memory end with that memory.
 
 use rustc_hash::FxHashMap;
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::globals::PROCESS;
@@ -9,8 +9,8 @@ use waitasync_core::lock::tracked_buffers::{AgentId, Ended, Left};
 use waitasync_core::panics::contained;
 
 thread_local! {
-    /// Set where an agent of this thread has left memory with abandoned locks, of which no object is known.
-    static LAST_LOOK: OnceCell<LastLook> = const { OnceCell::new() };
+    /// Used where an agent of this thread has left memory with abandoned locks, of which no object is known.
+    static LAST_LOOK: LastLook = const { LastLook };
 }
 
 struct LastLook;
@@ -60,9 +60,7 @@ impl Buffers {
             contained(|| {
                 if PROCESS.tracked_buffers.end(&PROCESS.store, agent, base, objects, &ended) == Left::Unknown {
                     // A thread that is being destroyed does not look any more.
-                    let _ = LAST_LOOK.try_with(|look| {
-                        look.get_or_init(|| LastLook);
-                    });
+                    let _ = LAST_LOOK.try_with(|_| {});
                 }
             });
         }

@@ -75,14 +75,10 @@ pub struct Service {
 impl Service {
     /// Starts a service. `look` looks at the words of all lines; returns whether it has found one that was freed,
     /// `None` if there are no lines. `None` if the system gives no thread, or the thread lacks something.
-    pub fn start<P>(
+    pub fn start<P: Policy<Claim: Send> + Send>(
         store: &'static WaiterListStore<P>,
         look: impl Fn() -> Option<bool> + Send + 'static,
-    ) -> Option<Arc<Self>>
-    where
-        P: Policy + Send,
-        P::Claim: Send,
-    {
+    ) -> Option<Arc<Self>> {
         let runtime = Builder::new_current_thread().enable_all().build().ok()?;
         let (alarm, deadlines, claims) = Default::default();
         let service = Arc::new(Self { runtime, alarm, deadlines, claims });
@@ -175,46 +171,39 @@ mod tests {
 
     use super::*;
 
-    /// The clock is tokio's, which goes on only while all sleep.
+    /// The clock is tokio's, which goes on only while all sleep, and rounds up to milliseconds.
     #[tokio::test(start_paused = true)]
     async fn looks_become_rare_and_stop_without_lines_but_a_claim_that_joins_is_looked_at_soon() {
-        // To which tokio rounds up.
-        const TICK: Duration = Duration::from_millis(1);
-        let (bell, begin, moments) = (Notify::new(), Cell::new(Instant::now()), RefCell::new(Vec::new()));
-        let has_lines = Cell::new(false);
+        const MINUTE: Duration = Duration::from_secs(60);
+        let (bell, looks, has_lines) = (Notify::new(), RefCell::new(Vec::new()), Cell::new(false));
         let look = || {
-            moments.borrow_mut().push(Instant::now());
+            looks.borrow_mut().push(Instant::now());
             has_lines.get().then_some(false)
         };
         let claims = async {
-            for nth in 1..=2 {
-                bell.notify_one();
-                tokio::time::sleep(Duration::from_secs(60)).await;
-                assert_eq!(moments.borrow().len(), 1 + nth, "one look at the beginning, one for each claim");
-            }
+            bell.notify_one();
+            tokio::time::sleep(MINUTE).await;
+            assert_eq!(looks.borrow().len(), 2, "one at the beginning, and one for the claim");
             has_lines.set(true);
-            moments.borrow_mut().clear();
-            begin.set(Instant::now());
+            let begin = Instant::now();
             bell.notify_one();
-            tokio::time::sleep(Duration::from_secs(60)).await;
-            let count = moments.borrow().len();
-            while moments.borrow().len() == count {
-                tokio::time::sleep(TICK).await;
+            tokio::time::sleep(MINUTE).await;
+            let before = looks.take();
+            assert!(before.len() < 100, "{} looks in a minute", before.len());
+            for two in before[2..].windows(2) {
+                let (waited, delay) = (two[0] - begin, two[1] - two[0]);
+                assert!(delay <= SHORTEST.max(waited / 8).min(LONGEST) + STEP * 2, "{delay:?} after {waited:?}");
             }
-            // It is a second until the next one.
+            while looks.borrow().is_empty() {
+                tokio::time::sleep(STEP).await;
+            }
             bell.notify_one();
-            tokio::time::sleep(SHORTEST + TICK).await;
-            count
+            tokio::time::sleep(SHORTEST + STEP * 4).await;
+            assert_eq!(looks.borrow().len(), 2, "the claim that has joined last is not looked at");
         };
-        let count = tokio::select! {
-            count = claims => count,
+        tokio::select! {
+            () = claims => {}
             never = look_at_words(&bell, look) => match never {},
-        };
-        let moments = moments.into_inner();
-        for (waited, delay) in moments.windows(2).map(|two| (two[0] - begin.get(), two[1] - two[0])) {
-            assert!(delay <= SHORTEST.max(waited / 8).min(LONGEST) + TICK, "{delay:?} after {waited:?}");
         }
-        assert!(count < 100, "{count} looks in a minute");
-        assert_eq!(moments.len(), count + 2, "the claim that has joined last is not looked at");
     }
 }
