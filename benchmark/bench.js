@@ -13,7 +13,7 @@
 //
 // A complete run writes benchmark/RESULTS.md, a picture and results.json. One with --quick, or with --only and without
 // --record, writes nothing; nor does one with ATOMICS_WAITASYNC_PORTABLE=1, which measures the code for processors
-// whose atomic operations are no full fences (lib/agent/counters.js). Node 20 or newer, to run this; the measured
+// whose atomic operations are no full fences (lib/agent/registers.js). Node 20 or newer, to run this; the measured
 // programs run on every Node that the package runs on. Takes about ten minutes for each Node.
 
 const { argumentsOf, command, positive } = require('../scripts/lib/arguments')

@@ -25,7 +25,7 @@ const notice = 'lib/waiting/notice.js'
 const waitUntil = 'lib/waiting/wait-until.js'
 const steps = 'lib/waiting/wait-steps.js'
 const slots = 'lib/agent/slots.js'
-const blocking = 'lib/agent/blocking.js'
+const agent = 'lib/agent/agent.js'
 const functions = 'lib/atomics/functions.js'
 const operations = 'lib/atomics/abstract-operations.js'
 const waitSignals = 'lib/atomics/signals.js'
@@ -38,7 +38,7 @@ const queueWaits = 'lib/queue/waits.js'
 const condition = 'lib/locks/condition.js'
 const barrier = 'lib/locks/barrier.js'
 const latch = 'lib/locks/latch.js'
-const counters = 'lib/agent/counters.js'
+const registers = 'lib/agent/registers.js'
 const stalls = 'lib/observe/stalls.js'
 const taken = 'lib/observe/hold-calls.js'
 const tasks = 'lib/holding/tasks.js'
@@ -437,7 +437,7 @@ module.exports = [
   ...of('lib/holding/robust-list.js', { test: 'locks/tasks-of-one-thread' }, [
     ['a promise tries in the next turn only', '    if (wakes) door.note(servePromises)\n', '']
   ]),
-  ...of('lib/agent/turns.js', { test: 'locks/tasks-in-turns' }, [
+  ...of(slots, { test: 'locks/tasks-in-turns' }, [
     ['the promises of a queue have no pace', 'first === undefined && !isSettling && goesOn()', 'true'],
     ['a promise that settles at once overtakes one that awaits a turn',
       'first === undefined && !isSettling', '!isSettling'],
@@ -493,7 +493,7 @@ module.exports = [
       '  if (words[ANSWER] === 0) return false\n  vacate(waiter.slot)',
       '  if (words[ANSWER] === 0) return false']
   ]),
-  ...of(blocking, { test: 'ends/grant-to-terminated', node: '16' }, [
+  ...of(agent, { test: 'ends/grant-to-terminated', node: '16' }, [
     ["a blocked thread's gift is not accepted", '    if (isAlive) floats[GIVEN] = 0', '    floats[GIVEN] = 0']
   ]),
   ...of(slots, { test: 'ends/condition-deaths' }, [
@@ -501,10 +501,10 @@ module.exports = [
       '  if (floats[RELAY] !== 0) operations.relay()\n',
       '']
   ]),
-  ...of(counters, { test: 'atomics/notify' }, [
+  ...of(registers, { test: 'atomics/notify' }, [
     ['the counter of another word is read', 'word >>> 4 << 14) & mask', 'word >>> 4 << 14 ^ 1) & mask']
   ]),
-  ...of(counters, { test: 'ends/owner-death' }, [
+  ...of(registers, { test: 'ends/owner-death' }, [
     ['the death of a holder is looked for at another place',
       'mask + 1 + (ofWord(address / 4) & left - 1)',
       'mask + 1 + (ofWord(address / 4 + 1) & left - 1)']
@@ -723,7 +723,7 @@ module.exports = [
   ...of(queueBlocking, { test: 'locks/observe/stalls' }, [
     ['a step of a wait for room begins it anew', 'wait.began = observer.goesOn(wait.began)', 'void 0']
   ]),
-  ...of('lib/agent/ends.js', { test: 'locks/observe/ended' }, [
+  ...of('lib/agent/ending.js', { test: 'locks/observe/ended' }, [
     ['an exit without its listener counts as terminated',
       'if (listener === exit) binding.endsBy(MANNERS.UNKNOWN)', '']
   ]),
@@ -837,7 +837,7 @@ module.exports = [
   ...of('lib/create-entry.js', { test: 'install/loaded-workers' }, [
     ['a Worker counts from its first use', '  else if (!isMainThread) noteThread()\n', '']
   ]),
-  ...of('lib/agent/runs-dry.js', { test: 'install/entry-points' }, [
+  ...of('lib/agent/ending.js', { test: 'install/entry-points' }, [
     ['an unused entry makes a tick at the end', 'findsWork() || !someWaiter(isAny)', 'findsWork()']
   ]),
   ...of('lib/waiting/wait-options.js', { test: 'locks/every-class/callback-sync' }, [

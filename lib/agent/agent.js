@@ -3,21 +3,23 @@
 /**
  * The agent of this thread: the JavaScript half of its wait queue. It also keeps the event loop alive while waits are
  * pending. `find-agent.js` requires this file when a thread first uses the queue.
+ *
+ * Invariant of waits that block: an answer is read with no function call after the operation. Near the end of the stack
+ * any call may throw, and then a thread that was woken would not know it.
  */
 
-const { createMap } = require('../util/intrinsics')
+const { bare, createArray, createMap } = require('../util/intrinsics')
 const { assertKilobytes, stackKilobytes } = require('../util/stack')
 const { DUMP } = require('../util/variables')
 const { isMainThread } = require('../util/worker-threads')
-const blocking = require('./blocking')
-const door = require('./door')
+const { reportEnd, watchLoop } = require('./ending')
 const native = require('./registers-view')
-const { ADDRESS, ANSWER, COUNT } = require('./registers')
-const watchLoop = require('./runs-dry')
+const {
+  ADDRESS, AMOUNT, ANSWER, COUNT, DEADLOCK, ENTRY, GIVEN, NO_TIMER, RESULTS, TIMEOUT, operationError
+} = require('./registers')
 const slots = require('./slots')
-const turns = require('./turns')
 
-const { binding, counters, floats, operations, words } = native
+const { binding, counters, floats, operations, words, writeRequest, writeWait } = native
 
 /**
  * Kilobytes of stack that an operation needs. V8 needs 40 to compile a function, and compiles none with less; an
@@ -111,6 +113,132 @@ function armDumps () {
   }
 }
 
+/** Blocks until notified or timed out. `operation` takes the operands of `wait`. */
+function wait (address, wide, value, timeout, operation = operations.wait) {
+  probeStack()
+  writeWait(address, timeout, wide, value)
+  operation()
+  const answer = words[ANSWER]
+  if (floats[GIVEN] !== 0) goOn()
+  if (answer >= NO_TIMER) throw operationError(answer)
+  return RESULTS[answer]
+}
+
+/** Blocks on an Int32Array for a class of locks/. `waitKind` is the number of the class. */
+function waitFor (address, value, timeout, waitKind) {
+  words[AMOUNT] = waitKind
+  return wait(address, false, value, timeout, operations.waitFor)
+}
+
+/**
+ * Confirms the provisional grant: this thread resumes with it. If the thread is being terminated, it ends here, and
+ * the grant goes to another. The engine checks for termination where a function is called or, if the call is inlined,
+ * where a loop repeats: so this loop repeats once.
+ */
+function goOn () {
+  for (let isAlive = false; floats[GIVEN] !== 0; isAlive = true) {
+    pause()
+    if (isAlive) floats[GIVEN] = 0
+  }
+}
+
+/**
+ * Blocks until a word grants a request (see holding/word.js). The robust list keeps the word
+ * meanwhile: see `expect` there.
+ *
+ * @returns {number} the answer. From ACQUIRED to ACQUIRED_FROM_DEAD: this thread has the hold, as the last entry of
+ *   its robust list. From DEADLOCK on: it would wait for ever. Otherwise it has timed out
+ */
+function claim (word, kind, amount, timeout) {
+  const { lineName } = word
+  probeStack()
+  writeRequest(word, kind, amount, timeout)
+  if (lineName === undefined) {
+    operations.claim()
+  } else {
+    operations.claimName(lineName)
+    word.address = floats[ADDRESS]
+  }
+  const answer = words[ANSWER]
+  if (floats[GIVEN] !== 0) goOn()
+  if (answer >= NO_TIMER && answer < DEADLOCK) throw operationError(answer)
+  return answer
+}
+
+/**
+ * Enqueues this thread, releases an entry of its robust list, and blocks. It calls `onReleased` before it
+ * blocks. The notification of a thread that takes the released lock cannot come too early. All of it is one
+ * operation: a waiter whose thread was interrupted in between would take notifications from the others.
+ *
+ * Afterwards the notification is in the register RELAY: it goes to another waiter if this thread ends, or
+ * calls `forwardNotification`.
+ */
+function waitGivingBack (address, timeout, index, onReleased) {
+  probeStack()
+  floats[ADDRESS] = address
+  floats[TIMEOUT] = timeout
+  words[ENTRY] = index
+  operations.waitGivingBack(onReleased)
+  const answer = words[ANSWER]
+  if (answer >= NO_TIMER) throw operationError(answer)
+  return RESULTS[answer]
+}
+
+/** Does nothing: the engine can interrupt a thread where a function is called. */
+function pause () {}
+
+/** Throws a stack overflow, if there is one, before the wait begins. */
+function probeStack () {
+  pause()
+}
+
+/**
+ * The door: by it leaves all that a program can see of an operation on locks.
+ *
+ * A program's code may run wherever something is published: in a subscriber of a channel, but also within `nextTick`,
+ * by a hook of async_hooks. That code may use the same locks. So an operation only notes what is to be published, while
+ * it changes words, lists and registers. Each public call opens the door after its last change, and reads no register
+ * after that.
+ *
+ * A call that an exception or a time limit of `vm` interrupts leaves its notes to the next call of the thread.
+ */
+class Door {
+  constructor () {
+    // Whether there is anything to publish: so a call that has nothing pays for one comparison.
+    this.isDue = false
+    this.notes = createArray(0)
+    this.first = 0
+  }
+
+  /** Notes a function that publishes something to the program. None of the program's code runs. */
+  note (publish) {
+    this.notes[this.notes.length] = publish
+    this.isDue = true
+  }
+
+  /** Publishes all that was noted. Never throws. */
+  open () {
+    if (this.isDue) this.publishAll()
+  }
+
+  /** Publishes in order. A call that the program's code makes meanwhile publishes those that are left. */
+  publishAll () {
+    while (this.first < this.notes.length) {
+      const publish = this.notes[this.first]
+      this.notes[this.first++] = undefined
+      try {
+        publish()
+      } catch (_) {
+        // No stack is left, or the program has replaced what the function calls. The locks must work all the same.
+      }
+    }
+    this.isDue = false
+    this.notes = createArray(0)
+    this.first = 0
+  }
+}
+bare(Door)
+
 /**
  * The longest delay of a settlement in Deno, in milliseconds. Its event loop may lose a wake-up. Seen in 2.9, with
  * calls of threadsafe functions: the loop looks for calls, then says that it wants to be woken, and a call between the
@@ -121,14 +249,17 @@ const DENO_TURN = 20
 if (process.versions.deno !== undefined) setInterval(() => {}, DENO_TURN).unref()
 native.dumpSignal = armDumps()
 watchLoop()
-if (!isMainThread && (native.stallAfter !== 0 || native.dumpSignal !== undefined)) require('./ends')(binding)
+if (!isMainThread && (native.stallAfter !== 0 || native.dumpSignal !== undefined)) reportEnd()
 assertStack()
 
 module.exports = {
-  native, door, assertStack,
+  native,
+  door: new Door(),
+  assertStack,
   addressOf: binding.addressOf,
-  notify, notifyWaiting, mayBeWaiting, waiterCount, holderOf, setRefed, rememberSteps, forgetSteps, ...blocking,
-  ...slots, ...turns,
+  notify, notifyWaiting, mayBeWaiting, waiterCount, holderOf, setRefed, rememberSteps, forgetSteps,
+  claim, wait, waitFor, waitGivingBack,
+  ...slots,
   /** The robust list, once this thread has made its first lock: see holding/robust-list.js. */
   robustList: undefined
 }

@@ -13,9 +13,9 @@ const { BigInt64Array, Float64Array, Int32Array, define, keys } = require('../ut
 const { describe } = require('../util/values')
 const { STALL } = require('../util/variables')
 const { inRootContext } = require('./load-binding')
-const { createCounters } = require('./counters')
 const {
-  ADDRESS, AMOUNT, ANSWER, EXPECTED, FLOATS, INTERRUPTED, KIND, LIMIT, NEWS, TIMEOUT, WIDE
+  ADDRESS, AMOUNT, ANSWER, EXPECTED, FLOATS, INTERRUPTED, KIND, LIMIT, NEWS, TIMEOUT, WIDE,
+  createCounters
 } = require('./registers')
 const { started } = require('./start-agent')
 
@@ -50,7 +50,7 @@ const native = {
   onReports: undefined,
   /** Delivers answers about locks of files, once there are requests (lib/processes/engines/files.js). */
   files: undefined,
-  /** Called when the event loop has turned for promises that awaited it: see `turns.js`. */
+  /** Called when the event loop has turned for promises that awaited it: see `slots.js`. */
   onTurn: undefined,
   writeRequest,
   writeWait

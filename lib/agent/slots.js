@@ -11,7 +11,7 @@
  *   the end of the stack any call may throw, and then a waiter would be enqueued whose promise nobody has.
  */
 
-const { createArray, createMap, nextTick } = require('../util/intrinsics')
+const { Promise, createArray, createMap, nextTick } = require('../util/intrinsics')
 const native = require('./registers-view')
 const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, CALL, ENTRY, EXPECTED, NO_TIMER, PENDING, RELAY, RESULTS,
@@ -283,8 +283,52 @@ function someWaiter (test) {
   return false
 }
 
+// Promises that settle at once do so at this thread's pace: src/agent/pace.rs says after how many the event loop turns.
+// Those that await a turn settle in the order in which they came; later ones come behind them, also those of the same
+// queue that had to wait.
+
+/** The promises that await a turn, linked by `next`. */
+let first
+let last
+let isSettling = false
+
+function goesOn () {
+  operations.settlesAtOnce()
+  return words[ANSWER] !== 0
+}
+
+/** Whether a promise that could settle at once does. Otherwise it awaits `turn()`. */
+const settlesAtOnce = () => first === undefined && !isSettling && goesOn()
+
+/** @param {{ awaitingTurn: number }} queue counts those of its promises that this has not settled */
+function turn (queue) {
+  queue.awaitingTurn++
+  const entry = { __proto__: null, queue, promise: undefined, resolve: undefined, next: undefined }
+  entry.promise = new Promise((resolve) => { entry.resolve = resolve })
+  if (first === undefined) first = entry
+  else last.next = entry
+  last = entry
+  return entry.promise
+}
+
+/** Settles promises after a turn. The code behind each runs before the next one settles, and counts. */
+native.onTurn = async function settleInOrder () {
+  if (isSettling) return
+  isSettling = true
+  while (first !== undefined && goesOn()) {
+    const { queue, promise, resolve } = first
+    first = first.next
+    resolve()
+    // Not of undefined: before Node 12, to await a promise takes longer.
+    await promise
+    queue.awaitingTurn--
+  }
+  isSettling = false
+}
+
 native.settle = settle
 
 module.exports = {
-  cancel, claimAsync, forwardNotification, remember, setPromiseRefed, setSlotRefed, someWaiter, waitAsync, waitClaim
+  cancel, claimAsync, forwardNotification, remember, setPromiseRefed, setSlotRefed, settlesAtOnce, someWaiter, turn,
+  waitAsync, waitClaim
 }

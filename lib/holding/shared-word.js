@@ -13,9 +13,8 @@
  */
 
 const { Int32Array, TypeError, compareExchange, load, store } = require('../util/intrinsics')
-const { FENCED } = require('../agent/counters')
 const { agent } = require('../agent/find-agent')
-const { ADDRESS, HELD, RELEASING } = require('../agent/registers')
+const { ADDRESS, FENCED, HELD, RELEASING } = require('../agent/registers')
 const { createError, nameOfOwner, notLocked } = require('../waiting/errors')
 const { INDEX, SERIAL } = require('./entry')
 const { first } = require('./entries')

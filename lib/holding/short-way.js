@@ -16,8 +16,7 @@
  */
 
 const { agent } = require('../agent/find-agent')
-const { FENCED } = require('../agent/counters')
-const { ADDRESS, HELD, RELEASING } = require('../agent/registers')
+const { ADDRESS, FENCED, HELD, RELEASING } = require('../agent/registers')
 const { compareExchange, store } = require('../util/intrinsics')
 const { own: { Atomics, host } } = require('../util/realm')
 const observer = require('../waiting/observer')

@@ -9,9 +9,8 @@
  */
 
 const { agent } = require('../agent/find-agent')
-const { FENCED } = require('../agent/counters')
 const {
-  ADDRESS, AMOUNT, ANSWER, FREED, HELD_ELSEWHERE, KIND, NOT_LOCKED, RELEASING, operationError
+  ADDRESS, AMOUNT, ANSWER, FENCED, FREED, HELD_ELSEWHERE, KIND, NOT_LOCKED, RELEASING, operationError
 } = require('../agent/registers')
 const { own } = require('../util/realm')
 const { assertStackToLoad } = require('../util/stack')

@@ -97,7 +97,7 @@ class QueueMemory extends Positions {
     this.putting = { __proto__: null, array: this.words, index: PUTTERS, address: word(PUTTERS).address }
     // Whether the last step of this thread has left room for another message, or a message for another taker.
     this.hasMore = false
-    // How many promises of this thread await a turn of the event loop: see agent/turns.js.
+    // How many promises of this thread await a turn of the event loop: see agent/slots.js.
     this.awaitingTurn = 0
   }
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// ESLint rules for lib/: no state is read after a point at which a program's code may have run. See lib/agent/door.js.
+// ESLint rules for lib/: no state is read after a point at which a program's code may have run. See lib/agent/agent.js.
 
 /** Registers with answers of native code: the next operation overwrites them, and so does a program's code. */
 const ANSWERS = ['ADDRESS', 'AMOUNT', 'ANSWER', 'ENTRY']
@@ -59,7 +59,7 @@ const oneDoor = {
   meta: {
     type: 'problem',
     schema: [],
-    messages: { open: '{{name}} may run a program\'s code: note it for the door (lib/agent/door.js)' }
+    messages: { open: '{{name}} may run a program\'s code: note it for the door (lib/agent/agent.js)' }
   },
   create (context) {
     const isNoted = (node) => context.sourceCode.getAncestors(node).some(({ type, callee }) => (

@@ -11,7 +11,7 @@ use crate::held::Process;
 use crate::lock::Request;
 use crate::lock::tracked_buffers::Ended;
 
-/// How a thread ends: for programs, and in a sentence. `MANNERS` in `lib/agent/ends.js` has the numbers. The first is
+/// How a thread ends: for programs, and in a sentence. `MANNERS` in `lib/agent/ending.js` has the numbers. The first is
 /// that of a thread that does not tell.
 const MANNERS: [(Option<&str>, &str); 5] = [
     (None, "ended"),

@@ -59,12 +59,12 @@ impl Counters {
         Self { memory, first, words, policy }
     }
 
-    /// Returns all counters, in whole cache lines. `lib/agent/counters.js` reads them.
+    /// Returns all counters, in whole cache lines. `lib/agent/registers.js` reads them.
     pub(super) fn all(&self) -> &[AtomicI32] {
         &self.memory[self.first..][..self.memory.len() - LINE]
     }
 
-    /// Returns the index of a word's counter; as in `lib/agent/counters.js`.
+    /// Returns the index of a word's counter; as in `lib/agent/registers.js`.
     fn index_of(&self, location: Location) -> usize {
         let word = (location.address() / size_of::<i32>()) as u32;
         ((word & 1023) ^ (word >> 6) ^ (word >> 4 << 14)) as usize & (self.words - 1)

@@ -1,8 +1,10 @@
 'use strict'
 
-/** Watches for an event loop that runs dry while promises are pending. */
+/** The end of this thread: an event loop that runs dry while promises are pending; and how the thread ends. */
 
 const { createArray, nextTick } = require('../util/intrinsics')
+const { HIDES_EXCEPTIONS } = require('../util/quirks')
+const { setImmediate } = require('../util/timers')
 const { STALL } = require('../util/variables')
 const { binding, operations, stallAfter, words } = require('./registers-view')
 const { ANSWER } = require('./registers')
@@ -17,7 +19,7 @@ const warn = (text, detail) => process.emitWarning(text, { code: PENDING, ...det
 const HINT = { detail: STALL + '=<milliseconds> in the environment adds the lines that wait and that hold.' }
 
 /** Settles promises before this thread ends, and warns of the rest. */
-module.exports = function watchLoop () {
+function watchLoop () {
   try {
     process.on('beforeExit', beforeExit)
   } catch (error) {
@@ -73,3 +75,39 @@ function warnPending () {
   const more = notes.length - MOST_WARNINGS
   if (more > 0) warn(more + ' more promises that wait for other locks are' + end + 'them.')
 }
+
+/** `MANNERS` in core/src/observe/ended.rs has the same numbers. */
+const MANNERS = { UNKNOWN: 0, TERMINATE: 1, END: 2, EXIT: 3, EXCEPTION: 4 }
+
+/**
+ * Tells native code how this thread ends: reports of waits name it. Not of the main thread, with which the process
+ * ends.
+ *
+ * Node emits no 'exit' in a thread that is terminated. So that is how it ends unless a listener has been called before.
+ */
+function reportEnd () {
+  // What happened in this turn of the event loop.
+  let last = MANNERS.EXIT
+  const notes = (manner) => () => {
+    last = manner
+    try {
+      setImmediate(() => { last = MANNERS.EXIT }).unref()
+    } catch (_) {
+      // A test has put a fake one in place.
+    }
+  }
+  const exit = (code) => {
+    binding.endsBy(last === MANNERS.EXIT && code !== 0 && HIDES_EXCEPTIONS ? MANNERS.UNKNOWN : last)
+  }
+  try {
+    process.on('beforeExit', notes(MANNERS.END))
+    if (!HIDES_EXCEPTIONS) process.on('uncaughtExceptionMonitor', notes(MANNERS.EXCEPTION))
+    process.on('exit', exit)
+    process.on('removeListener', (name, listener) => { if (listener === exit) binding.endsBy(MANNERS.UNKNOWN) })
+    binding.endsBy(MANNERS.TERMINATE)
+  } catch (_) {
+    // A program has frozen `process`.
+  }
+}
+
+module.exports = { reportEnd, watchLoop }
