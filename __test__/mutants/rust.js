@@ -20,7 +20,7 @@ const cycles = 'core/src/lock/cycles.rs'
 const waitForGraph = 'core/src/lock/wait_for_graph.rs'
 const fairness = 'core/src/lock/fairness.rs'
 const waiter = 'core/src/queue/waiter.rs'
-const pace = 'src/agent/pace.rs'
+const delivery = 'src/agent/delivery.rs'
 const profile = 'src/observe/profile.rs'
 const reports = 'core/src/observe/reports.rs'
 const signals = 'src/globals/signals.rs'
@@ -380,7 +380,7 @@ module.exports = [
       ' && mail.settlements.iter().all(|each| each.result.is_acquired())',
       '']
   ]),
-  ...of(pace, { cargo: ['addon', 'pace'] }, [
+  ...of(delivery, { cargo: ['addon', 'delivery'] }, [
     ['hand-overs do not end', 'made < MOST && ', ''],
     ['hand-overs go on for any time',
       'now.duration_since(self.since.get()) < LONGEST;',

@@ -2,7 +2,7 @@
 
 /**
  * Where and when holds begin, and which tokens were collected. It is noted if stalls are reported
- * (`ATOMICS_WAITASYNC_STALL`). core/src/held/hold_calls.rs knows it for the reports of all threads.
+ * (`ATOMICS_WAITASYNC_STALL`). core/src/held/notes.rs knows it for the reports of all threads.
  *
  * Stacks become texts in code that a program may have replaced (`Error.prepareStackTrace`), and that code may use
  * locks. So the stack of a call is taken before the call does anything. A claim has its number, and native code by the

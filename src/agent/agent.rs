@@ -12,16 +12,16 @@ use napi::bindgen_prelude::retain_current_module_for_unload_safety;
 use napi::{Error, Result, check_status, sys};
 
 use crate::agent::buffers::Buffers;
-use crate::agent::pace::Pace;
-use crate::agent::pending::Pending;
+use crate::agent::delivery::Pace;
 use crate::agent::progress::{Caller, Delivery};
 use crate::agent::robust_list::RobustList;
+use crate::agent::waiting::Pending;
 use crate::environment::{Bell, Environment, pin_buffer};
 use crate::file_locks::Files;
 use crate::globals::{PROCESS, pass_to_other_processes};
 use waitasync_core::clock::Timestamp;
 use waitasync_core::held::registers::RegistersRef;
-use waitasync_core::held::{Known, Registered, next_number};
+use waitasync_core::held::{Known, Registered};
 use waitasync_core::lock::tracked_buffers::AgentId;
 use waitasync_core::lock::wait_for_graph::CycleLink;
 use waitasync_core::lock::{Outbox, Request, Waiter};
@@ -229,13 +229,11 @@ impl Agent {
         Registered {
             thread: std::thread::current().id(),
             known: Known {
-                number: next_number(),
                 thread_id: self.thread_id,
                 thread_name: self.thread_name.clone(),
                 outbox: Arc::clone(&self.outbox),
                 blocked_thread: Arc::clone(&self.blocking.thread),
                 notes: self.pending.notes.clone(),
-                taken: self.robust_list.taken.clone(),
             },
             robust_list: self.robust_list.table.get(),
             starting: Vec::new(),

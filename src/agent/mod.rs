@@ -10,8 +10,6 @@ mod ending;
 mod locking;
 #[allow(unsafe_code, reason = "the code that napi's macro makes")]
 pub mod naming;
-mod pace;
-mod pending;
 mod progress;
 #[allow(unsafe_code, reason = "memory that JavaScript owns")]
 mod robust_list;

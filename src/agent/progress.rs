@@ -9,13 +9,9 @@
 //! | adopted | its grant is in the robust list, with a token | a grant or notification for which no entry stands |
 //! | delivered | JavaScript has settled its promise | nothing from here |
 //!
-//! # Phases of a delivery
-//! | phase | a delivery begins | the one under way ends with all delivered | it ends otherwise, also by a panic |
-//! |---|---|---|---|
-//! | idle | under way | – | – |
-//! | interrupted | under way | – | – |
-//! | under way | to be continued; none begins | idle | interrupted |
-//! | to be continued | the same | interrupted | interrupted |
+//! # A delivery
+//! One is under way while its progress is borrowed. It is interrupted if it has not delivered all, also by a panic, or if
+//! another one would have begun meanwhile: then it is to be continued by the event loop.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
@@ -127,33 +123,24 @@ impl Progress {
     }
 }
 
-/// How far a delivery is: see the head.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum Phase {
-    #[default]
-    Idle,
-    Interrupted,
-    UnderWay,
-    ToBeContinued,
-}
-
 /// A delivery that is under way, until this is dropped.
 pub(super) struct UnderWay<'a> {
-    delivery: &'a Delivery,
+    is_interrupted: &'a Cell<bool>,
     pub(super) progress: RefMut<'a, Progress>,
 }
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        let again = self.delivery.is_interrupted() || !self.progress.is_empty();
-        self.delivery.phase.set(if again { Phase::Interrupted } else { Phase::Idle });
+        if !self.progress.is_empty() {
+            self.is_interrupted.set(true);
+        }
     }
 }
 
 /// The settlements of an agent that are on their way to JavaScript.
 #[derive(Default)]
 pub(crate) struct Delivery {
-    phase: Cell<Phase>,
+    is_interrupted: Cell<bool>,
     /// Borrowed while a delivery is under way.
     progress: RefCell<Progress>,
     /// The requests for named locks that were stolen, of whose grants JavaScript knows.
@@ -163,17 +150,14 @@ pub(crate) struct Delivery {
 impl Delivery {
     /// Begins a delivery. `None` if one is under way: that one will be continued.
     pub(super) fn begin(&self) -> Option<UnderWay<'_>> {
-        if matches!(self.phase.get(), Phase::UnderWay | Phase::ToBeContinued) {
-            self.continue_later();
-            return None;
-        }
-        self.phase.set(Phase::UnderWay);
-        Some(UnderWay { delivery: self, progress: self.progress.borrow_mut() })
+        let progress = self.progress.try_borrow_mut().ok();
+        self.is_interrupted.set(progress.is_none());
+        Some(UnderWay { is_interrupted: &self.is_interrupted, progress: progress? })
     }
 
     /// Lets the delivery under way be continued once it is over.
     pub(super) fn continue_later(&self) {
-        self.phase.set(Phase::ToBeContinued);
+        self.is_interrupted.set(true);
     }
 
     /// Returns what others get as the environment ends. Nothing if a delivery is under way.
@@ -183,12 +167,12 @@ impl Delivery {
 
     /// Whether it is to be continued.
     pub(crate) fn is_interrupted(&self) -> bool {
-        matches!(self.phase.get(), Phase::Interrupted | Phase::ToBeContinued)
+        self.is_interrupted.get()
     }
 
     /// Whether no delivery is under way or interrupted.
     pub(crate) fn is_idle(&self) -> bool {
-        self.phase.get() == Phase::Idle
+        !self.is_interrupted() && self.progress.try_borrow().is_ok()
     }
 
     /// Returns the request of the next stolen name, for JavaScript.
@@ -204,7 +188,6 @@ impl Delivery {
 
 #[cfg(test)]
 mod tests {
-    use Phase::{Idle, Interrupted, ToBeContinued, UnderWay};
     use waitasync_core::clock::now;
     use waitasync_core::held::PLAIN;
     use waitasync_core::panics::contained;
@@ -283,29 +266,24 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_goes_through_all_its_phases() {
-        // From each: the next one as a delivery begins; then, as that is dropped, with its mail delivered or not.
-        for (from, begun, [delivered, otherwise]) in [
-            (Idle, UnderWay, [Idle, Interrupted]),
-            (Interrupted, UnderWay, [Idle, Interrupted]),
-            (UnderWay, ToBeContinued, [Interrupted, Interrupted]),
-            (ToBeContinued, ToBeContinued, [Interrupted, Interrupted]),
-        ] {
-            for (is_delivered, after) in [(true, delivered), (false, otherwise)] {
-                let delivery = Delivery::default();
-                let ended = contained(|| {
-                    let outer = matches!(from, UnderWay | ToBeContinued).then(|| delivery.begin().unwrap());
-                    delivery.phase.set(from);
-                    let inner = delivery.begin();
-                    assert_eq!((delivery.phase.get(), inner.is_some()), (begun, outer.is_none()));
-                    let mut under_way = outer.or(inner).unwrap();
-                    if !is_delivered {
-                        under_way.progress.mail.settle(7, WaitResult::Ok);
-                        panic!("on purpose");
-                    }
-                });
-                assert_eq!((ended, delivery.phase.get()), (is_delivered, after), "{from:?}");
-            }
+    fn a_delivery_is_continued_if_mail_is_left_or_another_one_would_have_begun() {
+        for (is_left, another, is_interrupted) in
+            [(false, false, false), (true, false, true), (false, true, true), (true, true, true)]
+        {
+            let delivery = Delivery::default();
+            // It is over by a panic, too.
+            contained(|| {
+                let mut under_way = delivery.begin().unwrap();
+                assert!(!delivery.is_idle() && !delivery.is_interrupted());
+                assert!(!another || delivery.begin().is_none());
+                if is_left {
+                    under_way.progress.mail.settle(7, WaitResult::Ok);
+                    panic!("on purpose");
+                }
+            });
+            assert_eq!((delivery.is_interrupted(), delivery.is_idle()), (is_interrupted, !is_interrupted));
+            drop(delivery.begin().unwrap());
+            assert_eq!(delivery.is_idle(), !is_left);
         }
     }
 }

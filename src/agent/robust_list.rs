@@ -15,24 +15,19 @@ use std::sync::atomic::Ordering;
 use napi::{Result, sys};
 
 use crate::environment::{Environment, pin_buffer};
+use waitasync_core::held::Holds;
 use waitasync_core::held::registers::RegistersRef;
-use waitasync_core::held::{Holds, SharedTaken};
 use waitasync_core::lock::{Hold, Request};
 use waitasync_core::queue::Location;
 
 pub(crate) struct RobustList {
     pub(crate) table: Cell<Holds>,
     buffer: Cell<sys::napi_ref>,
-    pub(crate) taken: SharedTaken,
 }
 
 impl RobustList {
     pub(crate) fn new(registers: RegistersRef) -> Self {
-        Self {
-            table: Cell::new(Holds::empty(registers)),
-            buffer: Cell::new(ptr::null_mut()),
-            taken: SharedTaken::default(),
-        }
+        Self { table: Cell::new(Holds::empty(registers)), buffer: Cell::new(ptr::null_mut()) }
     }
 
     /// Moves the list to a larger buffer, which has its entries already. `publish` tells other threads.

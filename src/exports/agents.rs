@@ -20,7 +20,7 @@ static OBSERVER: Observer = Observer {
     has_news: stalls::are_for,
     ended: &[
         |id, _| profile::end_thread(id),
-        |_, thread_id| PROCESS.elsewhere.end_thread(thread_id),
+        |_, thread_id| PROCESS.end_waits_elsewhere(thread_id),
         |_, thread_id| stalls::forget(thread_id),
     ],
 };

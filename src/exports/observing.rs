@@ -37,32 +37,32 @@ pub fn holder(env: Env) -> Result<Option<u32>> {
 /// Notes a hold of this thread that begins, or is about to: the number of its entry, and the stack of the call.
 #[napi(catch_unwind)]
 pub fn hold_begins(env: Env, serial: u32, call: u32) -> Result<()> {
-    Agent::of(env.raw()).map(|agent| agent.robust_list.taken.begin(serial, call))
+    Agent::of(env.raw()).map(|agent| agent.pending.notes.begin_hold(serial, call))
 }
 
 /// Notes that a hold is about to end, or has not begun.
 #[napi(catch_unwind)]
 pub fn hold_ends(env: Env, serial: u32) -> Result<()> {
-    Agent::of(env.raw()).map(|agent| agent.robust_list.taken.end(serial))
+    Agent::of(env.raw()).map(|agent| agent.pending.notes.end_hold(serial))
 }
 
 /// Notes that a callback begins with a hold of this thread. From then on the hold waits only for claims made
 /// within that.
 #[napi(catch_unwind)]
 pub fn task_begins(env: Env, serial: u32) -> Result<()> {
-    Agent::of(env.raw()).map(|agent| agent.robust_list.taken.begin_task(serial))
+    Agent::of(env.raw()).map(|agent| agent.pending.notes.begin_task(serial))
 }
 
 /// Notes that the callback is over.
 #[napi(catch_unwind)]
 pub fn task_ends(env: Env, serial: u32) -> Result<()> {
-    Agent::of(env.raw()).map(|agent| agent.robust_list.taken.end_task(serial))
+    Agent::of(env.raw()).map(|agent| agent.pending.notes.end_task(serial))
 }
 
 /// Notes that the token of this thread's hold has been collected.
 #[napi(catch_unwind)]
 pub fn hold_is_orphaned(env: Env, serial: u32) -> Result<()> {
-    Agent::of(env.raw()).map(|agent| agent.robust_list.taken.orphan(serial))
+    Agent::of(env.raw()).map(|agent| agent.pending.notes.orphan_hold(serial))
 }
 
 /// Returns the stack with this number, for people; undefined if there is none.
@@ -105,7 +105,7 @@ pub fn next_report(env: &Env) -> Result<Option<JsString<'_>>> {
 #[napi(catch_unwind)]
 #[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 pub fn waits_elsewhere(env: Env, name: Utf16String, holder: Option<String>) -> Result<()> {
-    Agent::of(env.raw()).map(|agent| PROCESS.elsewhere.note(agent.thread_id, &name, holder))
+    Agent::of(env.raw()).map(|agent| PROCESS.waits_elsewhere(agent.thread_id, &name, holder))
 }
 
 /// Returns the text of a result of `snapshot()`.

@@ -2,9 +2,6 @@
 //!
 //! Every thread may read them.
 
-mod deadlock;
-mod elsewhere;
-mod hold_calls;
 mod notes;
 pub mod registers;
 mod registry;
@@ -13,10 +10,8 @@ pub mod stacks;
 mod state;
 mod undelivered;
 
-pub use elsewhere::Elsewhere;
-pub use hold_calls::{SharedTaken, Taken};
-pub use notes::{CONDITION, Noted, PLAIN, SharedNotes, WAIT_KIND_BITS, Within};
-pub use registry::{Known, Registered, Registry, next_number};
+pub use notes::{CONDITION, Noted, PLAIN, SharedNotes, Taken, WAIT_KIND_BITS, Within};
+pub use registry::{Known, Registered, Registry};
 pub use robust_list::{Entry, Held, Holds, ListState};
 pub use stacks::{NONE, StackId};
 pub use state::Process;

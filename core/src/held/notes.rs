@@ -1,8 +1,15 @@
-//! Notes on an agent's waits: other threads read them to find out who waits for what.
+//! Notes on an agent's waits and holds: other threads read them to find out who waits for what.
+//!
+//! Where and when a hold was taken is noted if stalls are reported. JavaScript tells of each, with the call's stack. A
+//! hold is known by the serial number of its entry in the robust list, which stays the same while entries move.
+//! JavaScript begins a hold before it takes the lock, and ends it before it releases the lock; so an entry that other
+//! threads find in the list is known here. A grant that has no entry yet has its call in the note on the wait.
+//!
+//! Also of which holds it is known what their callbacks claim: see `lib/holding/tasks.js`.
 
 use std::sync::{Arc, Mutex};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::stacks::StackId;
 use crate::clock::{Timestamp, now};
@@ -50,15 +57,30 @@ impl Noted {
 /// Serial numbers of the holds in whose callbacks a claim was made.
 pub type Within = Box<[u32]>;
 
+/// What is known of a hold, if stalls are reported.
+#[derive(Clone, Copy)]
+pub struct Taken {
+    pub call: StackId,
+    pub since: Timestamp,
+    /// Whether the token that stands for it has been collected.
+    pub is_orphaned: bool,
+    /// Whether a callback runs with it of which the claims are known.
+    pub in_task: bool,
+}
+
 #[derive(Default)]
 struct Notes {
     by_slot: FxHashMap<u32, Noted>,
     /// Of few: of claims that were made in callbacks.
     within: FxHashMap<u32, Within>,
     sleep: Option<Noted>,
+    /// Holds, by their serial numbers.
+    taken: FxHashMap<u32, Taken>,
+    /// The holds whose callbacks run. A wait of a `Condition` ends a hold, but not its callback.
+    tasks: FxHashSet<u32>,
 }
 
-/// The notes on an agent's waits. Any thread may read them.
+/// The notes on an agent's waits and holds. Any thread may read them.
 #[derive(Clone, Default)]
 pub struct SharedNotes(Arc<Mutex<Notes>>);
 
@@ -108,5 +130,41 @@ impl SharedNotes {
     /// Notes that the thread is about to sleep. Earlier notes stay.
     pub fn begin_sleep(&self, sleep: Noted) {
         lock(&self.0).sleep.get_or_insert(sleep);
+    }
+
+    /// Returns what is known of the hold with this serial number.
+    pub fn taken(&self, serial: u32) -> Option<Taken> {
+        let all = lock(&self.0);
+        Some(Taken { in_task: all.tasks.contains(&serial), ..*all.taken.get(&serial)? })
+    }
+
+    pub fn begin_hold(&self, serial: u32, call: StackId) {
+        lock(&self.0).taken.insert(serial, Taken { call, since: now(), is_orphaned: false, in_task: false });
+    }
+
+    pub fn end_hold(&self, serial: u32) {
+        let taken = &mut lock(&self.0).taken;
+        taken.remove(&serial);
+        shrink(taken);
+    }
+
+    pub fn orphan_hold(&self, serial: u32) {
+        if let Some(taken) = lock(&self.0).taken.get_mut(&serial) {
+            taken.is_orphaned = true;
+        }
+    }
+
+    /// Notes that a callback begins to run with the hold.
+    pub fn begin_task(&self, serial: u32) {
+        lock(&self.0).tasks.insert(serial);
+    }
+
+    pub fn end_task(&self, serial: u32) {
+        let tasks = &mut lock(&self.0).tasks;
+        tasks.remove(&serial);
+        if tasks.is_empty() {
+            // Gives back the memory: there may have been many.
+            *tasks = FxHashSet::default();
+        }
     }
 }

@@ -9,11 +9,10 @@
 
 #![allow(unsafe_code, reason = "tables of other threads, read under a lock")]
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
-use super::hold_calls::SharedTaken;
 use super::notes::SharedNotes;
 use super::robust_list::{Held, Holds};
 use crate::lock::{Hold, Outbox, Request, Waiter};
@@ -36,22 +35,13 @@ unsafe impl Send for Registered {}
 /// An agent, without its holds. A copy may be used while the registry is not locked.
 #[derive(Clone)]
 pub struct Known {
-    /// Tells it from all other agents of the process, ended ones included.
-    pub number: u64,
     pub thread_id: u32,
     /// Its `worker_threads.threadName`, if a program has given it one.
     pub thread_name: Option<Arc<str>>,
     pub outbox: Arc<Outbox>,
     pub blocked_thread: Arc<BlockedThread>,
-    /// The waits of its thread and its promises.
+    /// The waits of its thread and its promises, and where it took its holds.
     pub notes: SharedNotes,
-    /// Where it took its holds.
-    pub taken: SharedTaken,
-}
-
-pub fn next_number() -> u64 {
-    static NUMBERS: AtomicU64 = AtomicU64::new(0);
-    NUMBERS.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Known {

@@ -87,16 +87,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stack_has_one_number_and_a_full_table_gives_the_last_one_to_all_others() {
-        let mut stacks = Stacks::default();
-        let numbers: Vec<_> = (0..MOST).map(|n| stacks.number_of(&format!("at {n}"))).collect();
-        assert_eq!(numbers, (1..=MOST as StackId).collect::<Vec<_>>());
-        assert_eq!([stacks.number_of("at 7"), stacks.number_of("new"), stacks.number_of("at 0")], [8, OTHER, 1]);
-        assert_eq!((stacks.texts.len(), stacks.refused), (MOST, 1));
-        assert_eq!(&*stacks.texts[7], "at 7");
-    }
-
-    #[test]
     fn a_long_stack_is_cut_between_two_frames() {
         let line = "at function (file:///ä.js:1:1)\n";
         let text = line.repeat(LONGEST);

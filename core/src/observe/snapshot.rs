@@ -60,7 +60,7 @@ impl Entry {
     /// Adds the process for which a holder of this name waits.
     fn with_holder_elsewhere(self, process: &Process) -> Self {
         let name = self.name.as_ref().filter(|_| matches!(self.what.hold(), Some(Hold::Named(..))));
-        let holder_elsewhere = name.and_then(|name| process.elsewhere.holder_of(self.thread_id, name));
+        let holder_elsewhere = name.and_then(|name| process.holder_elsewhere(self.thread_id, name));
         Self { holder_elsewhere, ..self }
     }
 

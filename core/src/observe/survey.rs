@@ -75,7 +75,7 @@ pub struct Entry {
     pub call: StackId,
     /// Whether the hold's token has been collected, where that is known.
     pub is_orphaned: bool,
-    /// The process for which it waits: it has the lock behind this name ([`crate::held::Elsewhere`]), or the word.
+    /// The process for which it waits: it has the lock behind this name ([`Process::waits_elsewhere`]), or the word.
     pub holder_elsewhere: Option<Arc<str>>,
     /// Whether it is the hold of a callback of which it is known what it claims.
     pub in_task: bool,
@@ -186,7 +186,7 @@ impl<'a> Survey<'a> {
                 let holder = &holders[*holder];
                 let since = process.held_since(holder, hold, since(hold.location)).or(JUST_BEGUN);
                 let entry = entry(holder, hold.location, What::Holds(hold.hold), since)
-                    .with_taken(holder.taken.get(hold.serial));
+                    .with_taken(holder.notes.taken(hold.serial));
                 Entry { serial: hold.serial, ..entry }
             }));
             self.held.extend(given.into_iter().map(|(agent, given)| {
@@ -237,7 +237,8 @@ impl<'a> Survey<'a> {
                 // Its entry has no number until the thread goes on.
                 let is_listed = |location| {
                     let is_it = |&(holder, held): &(usize, Held)| {
-                        held.location == location && held.serial == 0 && holders[holder].number == agent.number
+                        let is_its = Arc::ptr_eq(&holders[holder].outbox, &agent.outbox);
+                        held.location == location && held.serial == 0 && is_its
                     };
                     listed.iter().any(is_it)
                 };

@@ -104,7 +104,7 @@ impl WaitReport<'_> {
         if self.is_stuck(thread_id) {
             return "it is busy, or blocked, for example in Node's Atomics.wait".to_owned();
         }
-        let elsewhere = self.process.elsewhere.awaited_by(thread_id);
+        let elsewhere = self.process.awaited_elsewhere(thread_id);
         match (waits.as_slice(), elsewhere) {
             (_, Some((name, holder))) => format!("it waits for {holder}, which has the lock {}", quoted(&name)),
             ([], None) => "it waits for no lock of this package".to_owned(),
