@@ -573,8 +573,8 @@ module.exports = [
   ]),
   ...of('src/agent/progress.rs', { cargo: ['addon', 'whenever_the_environment_ends'] }, [
     ['what a hold owes is passed on twice',
-      'is_some_and(Request::is_owned) { Stage::Adopted }',
-      'is_some_and(Request::is_owned) { Stage::Delivered }'],
+      'let is_owned = wait.request.is_some_and(Request::is_owned);',
+      'let is_owned = false;'],
     ['grants that have been adopted are adopted again',
       'let adopts = self.adopted <= self.delivered;',
       'let adopts = true;']
@@ -666,7 +666,7 @@ module.exports = [
   ]),
 
   // Deadlocks, snapshots, names.
-  ...of('core/src/held/undelivered.rs', { test: 'locks/observe/holder-stacks' }, [
+  ...of('core/src/held/registry.rs', { test: 'locks/observe/holder-stacks' }, [
     ['what is on its way to its holder has no place',
       'agent.notes.get(slot, self.location).map_or(NONE, |(noted, _)| noted.call)',
       'NONE']

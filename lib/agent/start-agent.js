@@ -8,7 +8,7 @@
  */
 
 const { SHARES_END_SIGNAL } = require('../util/quirks')
-const { ArrayBuffer, bare } = require('../util/intrinsics')
+const { ArrayBuffer } = require('../util/intrinsics')
 const { threadId, threadName } = require('../util/worker-threads')
 const { BATCH, WORDS } = require('./registers')
 
@@ -16,17 +16,7 @@ const { BATCH, WORDS } = require('./registers')
 const HAS_LIBUV = process.versions.bun === undefined
 
 /** What has been started; and the function that settles, once `registers-view.js` has put it here. */
-class Started {
-  constructor () {
-    this.binding = undefined
-    this.buffer = undefined
-    this.operations = undefined
-    this.deliver = () => {}
-  }
-}
-bare(Started)
-
-const started = new Started()
+const started = { binding: undefined, buffer: undefined, operations: undefined, deliver () {} }
 
 /**
  * Runs between two slices of a blocking wait. The engine can interrupt the thread here, as wherever a function is

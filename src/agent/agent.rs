@@ -182,7 +182,10 @@ impl Agent {
         has_end_signal: bool,
     ) -> Result<bool> {
         if let Ok(former) = Self::of(env) {
-            former.end_early()?;
+            // JavaScript was interrupted before it had this one.
+            former.environment.remove_end_hook(on_end)?;
+            // SAFETY: as Node calls it, on the environment's thread.
+            unsafe { on_end(env.cast()) };
         }
         // The service and the rings of other agents outlive this environment, so the code must, too.
         retain_current_module_for_unload_safety();
@@ -218,34 +221,19 @@ impl Agent {
             ends: Cell::default(),
         });
         environment.add_end_hook(on_end)?;
-        PROCESS.registry.join(agent.registration());
+        let known = Known {
+            thread_id,
+            thread_name: agent.thread_name.clone(),
+            outbox: Arc::clone(&agent.outbox),
+            blocked_thread: Arc::clone(&agent.blocking.thread),
+            notes: agent.pending.notes.clone(),
+        };
+        let (thread, robust_list) = (std::thread::current().id(), agent.robust_list.table.get());
+        PROCESS.registry.join(Registered { thread, known, robust_list, starting: Vec::new() });
         // SAFETY: as Node calls it, and as often.
         unsafe { uncount(ptr::null_mut()) };
         AGENTS.with_borrow_mut(|agents| agents.push(agent));
         Ok(true)
-    }
-
-    fn registration(&self) -> Registered {
-        Registered {
-            thread: std::thread::current().id(),
-            known: Known {
-                thread_id: self.thread_id,
-                thread_name: self.thread_name.clone(),
-                outbox: Arc::clone(&self.outbox),
-                blocked_thread: Arc::clone(&self.blocking.thread),
-                notes: self.pending.notes.clone(),
-            },
-            robust_list: self.robust_list.table.get(),
-            starting: Vec::new(),
-        }
-    }
-
-    /// Ends this agent early: JavaScript was interrupted before it had it, and starts another one.
-    fn end_early(&self) -> Result<()> {
-        self.environment.remove_end_hook(on_end)?;
-        // SAFETY: as Node calls it, on the environment's thread.
-        unsafe { on_end(self.environment.env.cast()) };
-        Ok(())
     }
 
     /// Lets this agent's end begin before all hooks added so far.

@@ -92,7 +92,10 @@ impl Agent {
             agent.robust_list.drain(|location, hold, owed| agent.leave_behind(location, hold, owed, ending));
         },
         |agent, _| PROCESS.names.end(&PROCESS.store, &agent.outbox),
-        |agent, _| agent.buffers.end(agent.id(), agent.obituary()),
+        |agent, _| {
+            let (thread_name, manner) = (agent.thread_name.clone(), agent.ends.get());
+            agent.buffers.end(agent.id(), Ended { thread_id: agent.thread_id, thread_name, manner, at: now() });
+        },
         // The thread may have ended between a change of a word in JavaScript and the call that serves the line.
         |agent, _| agent.finish_release(),
         // After all locks and leases: whoever is woken finds nothing in the hands of this thread.
@@ -101,12 +104,6 @@ impl Agent {
         // Last, since an agent that learns that it is alone may let its loop end, unless it has mail already.
         |agent, _| PROCESS.registry.leave(&agent.outbox),
     ];
-
-    /// Returns how it ends, for those who wait for it in vain.
-    fn obituary(&self) -> Ended {
-        let (thread_id, thread_name, manner) = (self.thread_id, self.thread_name.clone(), self.ends.get());
-        Ended { thread_id, thread_name, manner, at: now() }
-    }
 
     /// Passes on the hold of an entry of the robust list. What the thread owes is noted: that comes later.
     fn leave_behind(&self, location: Location, hold: Hold, owed: Option<Location>, ending: &mut Ending) {

@@ -207,7 +207,15 @@ impl Agent {
 
     /// Gives back at a callback's end, in a job of its own: grants to this thread's promises come at once.
     pub(crate) fn release_in_job(&self) -> bool {
-        self.release_at_pace(true, || self.deliver_in_job())
+        self.release_at_pace(true, || {
+            // Timeouts and losses wait for a job of their own.
+            if self.outbox.has_only_successes() && self.delivery.is_idle() {
+                self.pace.go_on();
+                self.deliver_now();
+            } else {
+                self.outbox.ring();
+            }
+        })
     }
 
     /// Gives back where JavaScript goes on, as `unlock()` does. The word is freed, so that this job can take it by a
@@ -255,16 +263,7 @@ impl Agent {
         is_in_time
     }
 
-    /// Delivers the grants of this job's own promises in this job. Timeouts and losses wait for a job of their own.
-    fn deliver_in_job(&self) {
-        if self.outbox.has_only_successes() && self.delivery.is_idle() {
-            self.pace.go_on();
-            self.deliver_now();
-        } else {
-            self.outbox.ring();
-        }
-    }
-
+    /// Delivers the grants of this job's own promises in this job.
     fn deliver_now(&self) {
         self.deliver_mail(Caller::Job);
         if self.delivery.is_interrupted() {

@@ -35,21 +35,13 @@ pub(crate) enum Caller {
     Job,
 }
 
-/// How far a settlement is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Stage {
-    Taken,
-    Adopted,
-    Delivered,
-}
-
 /// Mail taken from the outbox, and how far it is.
 #[derive(Default)]
 pub(super) struct Progress {
     pub(super) mail: Mail,
-    /// What settlements bring, in their order: of each the index in the mail, and the stage from which on JavaScript or
-    /// an entry of the robust list has it.
-    brought: Vec<(usize, Stage, Unused)>,
+    /// What settlements bring, in their order: of each the index in the mail, and whether an entry of the robust list has
+    /// it once that settlement is adopted.
+    brought: Vec<(usize, bool, Unused)>,
     /// How many settlements have been delivered, and adopted: those that have been delivered, at least.
     pub(super) delivered: usize,
     pub(super) adopted: usize,
@@ -71,24 +63,16 @@ impl Progress {
         settlements.is_empty() && retries.is_empty() && losses.is_empty()
     }
 
-    fn stage(&self, index: usize) -> Stage {
-        match index {
-            _ if index < self.delivered => Stage::Delivered,
-            _ if index < self.adopted => Stage::Adopted,
-            _ => Stage::Taken,
-        }
-    }
-
     /// Notes what a settled wait brings.
     pub(super) fn gather(&mut self, index: usize, wait: Noted, result: WaitResult) {
         if result != WaitResult::Ok && !result.is_acquired() {
             return;
         }
         // Once a claim is adopted, its entry has the grant, and owes the notification that led to it.
-        let until = if wait.request.is_some_and(Request::is_owned) { Stage::Adopted } else { Stage::Delivered };
+        let is_owned = wait.request.is_some_and(Request::is_owned);
         let grant = wait.claim().map(|(location, request)| Unused::Acquired(location, request.hold()));
         let all = grant.into_iter().chain(wait.relay.map(Unused::Notification));
-        self.brought.extend(all.map(|given| (index, until, given)));
+        self.brought.extend(all.map(|given| (index, is_owned, given)));
     }
 
     /// Returns the next batch, and whether it is to be adopted. Those that have been adopted come in one of their own.
@@ -102,10 +86,8 @@ impl Progress {
     pub(super) fn acquired_before(&self, end: usize) -> impl Iterator<Item = (u32, Location, Hold)> {
         let start = self.brought.partition_point(|&(index, ..)| index < self.adopted);
         let brought = self.brought[start..].iter().take_while(move |&&(index, ..)| index < end);
-        brought.filter_map(|&(index, until, given)| match (until, given) {
-            (Stage::Adopted, Unused::Acquired(location, hold)) => {
-                Some((self.mail.settlements[index].slot, location, hold))
-            }
+        brought.filter_map(|&(index, is_owned, given)| match given {
+            Unused::Acquired(location, hold) if is_owned => Some((self.mail.settlements[index].slot, location, hold)),
             _ => None,
         })
     }
@@ -118,7 +100,8 @@ impl Progress {
 
     /// Returns what others get: the environment ends.
     pub(super) fn left(self) -> Vec<Unused> {
-        let unused = self.brought.iter().filter(|&&(index, until, _)| self.stage(index) < until);
+        let end = |is_owned| if is_owned { self.adopted } else { self.delivered };
+        let unused = self.brought.iter().filter(|&&(index, is_owned, _)| index >= end(is_owned));
         unused.map(|&(.., given)| given).collect()
     }
 }
@@ -194,20 +177,20 @@ mod tests {
 
     use super::*;
 
-    /// A settlement's request, and whether its wait has a relay; and up to which stages others get the two.
-    type Kind = (Option<Request>, bool, [Stage; 2]);
+    /// A settlement's request, and whether its wait has a relay.
+    type Kind = (Option<Request>, bool);
 
     const KINDS: [Kind; 5] = [
-        (None, false, [Stage::Taken, Stage::Taken]),
-        (None, true, [Stage::Taken, Stage::Delivered]),
-        (Some(Request::Lock), false, [Stage::Adopted, Stage::Taken]),
-        (Some(Request::Lock), true, [Stage::Adopted, Stage::Adopted]),
-        (Some(Request::Signals(1)), false, [Stage::Delivered, Stage::Taken]),
+        (None, false),
+        (None, true),
+        (Some(Request::Lock), false),
+        (Some(Request::Lock), true),
+        (Some(Request::Signals(1)), false),
     ];
 
     fn taken(kinds: &[Kind]) -> Progress {
         let mut progress = Progress::default();
-        for (n, &(request, relays, _)) in (0..).zip(kinds) {
+        for (n, &(request, relays)) in (0..).zip(kinds) {
             let location = Location::from_address(8 * n as usize);
             let result = if request.is_some() { WaitResult::Acquired } else { WaitResult::Ok };
             progress.mail.settle(n, result);
@@ -241,13 +224,15 @@ mod tests {
                         assert!(before <= progress.delivered && progress.delivered <= progress.adopted);
                     }
                 }
-                let owed = |index: usize, until| progress.stage(index) < until;
                 let mut expected = Vec::new();
-                for (index, &(request, _, [grant, notification])) in kinds.iter().enumerate() {
-                    reached[progress.stage(index) as usize] = true;
-                    adopted -= usize::from(request.is_some_and(Request::is_owned) && index < progress.adopted);
-                    expected.extend(owed(index, grant).then_some((8 * index, true)));
-                    expected.extend(owed(index, notification).then_some((8 * index, false)));
+                for (index, &(request, relays)) in kinds.iter().enumerate() {
+                    let (is_adopted, is_delivered) = (index < progress.adopted, index < progress.delivered);
+                    reached[usize::from(is_adopted) + usize::from(is_delivered)] = true;
+                    let is_owned = request == Some(Request::Lock);
+                    adopted -= usize::from(is_owned && is_adopted);
+                    let is_left = !(is_delivered || is_owned && is_adopted);
+                    expected.extend((is_left && request.is_some()).then_some((8 * index, true)));
+                    expected.extend((is_left && relays).then_some((8 * index, false)));
                 }
                 let mut left: Vec<_> = progress
                     .left()

@@ -105,12 +105,6 @@ impl Agent {
         self.blocking.wait_spinner.spin(look).is_some()
     }
 
-    /// Blocks as [`Self::block`] does, for a thread that has spun before.
-    pub(crate) fn block_at_once(&self, wait: BlockingWait) -> Answer {
-        self.blocking.wait.set(Some(wait));
-        self.sleep_through(wait)
-    }
-
     /// Ends a wait that another thread has settled, with the recorded result.
     fn settled_by_other(&self, wait: BlockingWait, result: WaitResult) -> Answer {
         let answer = self.settled(wait, result);
@@ -133,7 +127,9 @@ impl Agent {
         Answer::Settled(result)
     }
 
-    fn sleep_through(&self, wait: BlockingWait) -> Answer {
+    /// Blocks as [`Self::block`] does, for a thread that has spun before.
+    pub(crate) fn sleep_through(&self, wait: BlockingWait) -> Answer {
+        self.blocking.wait.set(Some(wait));
         let BlockingWait { location, request, .. } = wait;
         let call = self.registers.call.get();
         let noted = Noted { location, request, relay: None, wait_kind: PLAIN, call, since: now() };

@@ -159,7 +159,7 @@ impl Agent {
             return Answer::Settled(WaitResult::NotEqual);
         }
         self.pending.notes.set_sleep(Some(noted));
-        let answer = self.wait(Self::block_at_once);
+        let answer = self.wait(Self::sleep_through);
         self.pending.notes.set_sleep(None);
         answer
     }
@@ -234,7 +234,7 @@ impl Agent {
     /// Wakes up to `count` waiters at the location. Returns how many it woke.
     pub(crate) fn notify(&self) -> u32 {
         let registers = &self.registers;
-        PROCESS.store.notify(registers.location(), registers.count(), Some(&self.outbox)) as u32
+        PROCESS.store.notify(registers.location(), registers.count.get() as usize, Some(&self.outbox)) as u32
     }
 
     /// Cancels the wait in the slot: removes it from its waiter list, or its settlement from the outbox.

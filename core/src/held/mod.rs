@@ -8,11 +8,9 @@ mod registry;
 mod robust_list;
 pub mod stacks;
 mod state;
-mod undelivered;
 
 pub use notes::{CONDITION, Noted, PLAIN, SharedNotes, Taken, WAIT_KIND_BITS, Within};
-pub use registry::{Known, Registered, Registry};
+pub use registry::{Incoming, Known, Registered, Registry, Undelivered};
 pub use robust_list::{Entry, Held, Holds, ListState};
 pub use stacks::{NONE, StackId};
 pub use state::Process;
-pub use undelivered::{Incoming, Undelivered};
