@@ -14,13 +14,13 @@ const { describe } = require('../util/values')
 const { STALL } = require('../util/variables')
 const { inRootContext } = require('./load-binding')
 const {
-  ADDRESS, AMOUNT, ANSWER, EXPECTED, FLOATS, INTERRUPTED, KIND, LIMIT, NEWS, TIMEOUT, WIDE,
-  createCounters
+  ADDRESS, AMOUNT, ANSWER, EXPECTED, INTERRUPTED, KIND, LIMIT, NEWS, TIMEOUT, WIDE,
+  WORDS, createCounters
 } = require('./registers')
 const { started } = require('./start-agent')
 
 const { binding, buffer } = started
-const floats = new Float64Array(buffer, 0, FLOATS)
+const floats = new Float64Array(buffer, 0, WORDS / 2)
 const words = new Int32Array(buffer)
 const expected = BigInt64Array !== undefined ? new BigInt64Array(buffer, 4 * EXPECTED, 1) : null
 

@@ -3,7 +3,7 @@
 /**
  * The memory by which JavaScript and native code speak: the registers, and the counters.
  *
- * The registers are words that carry operands and answers. Their layout is that of `Registers` in the native library.
+ * The registers are words that carry operands and answers. Their layout is that of `Registers` in native code.
  *
  * The counters are of waiters, and of locks abandoned by dead threads, by word. JavaScript reads them directly, so an
  * operation that concerns no waiter makes no native call. A waiter is counted before it reads its word (see
@@ -18,26 +18,13 @@ exports.WORDS = 26
 /** How many settlements native code delivers at once. */
 exports.BATCH = 4096
 
-// Indexes in a Float64Array on them.
+// Indexes in a Float64Array on them. core/src/held/registers.rs says of each what it is for.
 exports.ADDRESS = 0
 exports.TIMEOUT = 1
 exports.COUNT = 2
-/**
- * The address of a word that JavaScript is changing; otherwise 0. It stays there until the word's line has been served.
- * Negative if no entry of the robust list leaves with that, or if it has left.
- */
 exports.RELEASING = 3
-/**
- * The address of this thread's unused notification; otherwise 0. If the thread ends now, the notification goes
- * to another waiter there.
- */
 exports.RELAY = 4
-/**
- * The address of a blocked thread's provisional grant; otherwise 0. If the thread ends now, the grant goes
- * to another waiter there.
- */
 exports.GIVEN = 10
-exports.FLOATS = 11
 
 // Indexes in an Int32Array on them. EXPECTED takes two words for a BigInt64Array. Native code keeps word 22 for itself.
 exports.EXPECTED = 10
@@ -48,13 +35,9 @@ exports.ENTRY = 15
 exports.KIND = 16
 exports.AMOUNT = 17
 exports.ANSWER = 18
-/** How many settlements of the current batch are done. Negative until the holds of the batch have their tokens. */
 exports.SETTLED = 19
-/** Odd while entries of the robust list move; raised by two for each move. */
 exports.MOVES = 23
-/** The semaphore's limit, for a kind of request that has one. */
 exports.LIMIT = 24
-/** The number of the claiming call's stack, if stalls are reported. See observe/hold-calls.js. */
 exports.CALL = 25
 
 // Answers: the numbers of `WaitResult`. The first three are results of a wait; a claim that is granted has none.

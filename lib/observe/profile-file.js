@@ -87,9 +87,9 @@ class Tree {
 
 /**
  * Returns the text of a profile.
- * @param {{ lines: number[][], waits: number, recorded: number, otherStacks: number }} news of native code
+ * @param {{ lines: number[][], waits: number, recorded: number }} news of native code
  */
-function textOf ({ lines, waits, recorded, otherStacks }, stackText) {
+function textOf ({ lines, waits, recorded }, stackText) {
   const tree = new Tree()
   const stacks = createMap()
   const samples = createArray(lines.length + 1)
@@ -110,7 +110,7 @@ function textOf ({ lines, waits, recorded, otherStacks }, stackText) {
   }
   samples[lines.length] = tree.root.id
   const factor = recorded === 0 ? 1 : waits / recorded
-  const atomicsWaitasync = { __proto__: null, waits, recorded, factor, otherStacks }
+  const atomicsWaitasync = { __proto__: null, waits, recorded, factor }
   const { nodes } = tree
   return stringify({ __proto__: null, nodes, startTime: START, endTime, samples, timeDeltas, atomicsWaitasync })
 }

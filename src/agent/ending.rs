@@ -119,7 +119,6 @@ impl Agent {
         }
     }
 
-    /// Notes who died, for the next holder.
     fn note_death(&self, location: Location, hold: Hold) {
         contained(|| {
             // A stolen name has had other holders since.

@@ -144,7 +144,6 @@ impl Agent {
         taken
     }
 
-    /// Adds the acquired request to the robust list.
     pub(crate) fn acquired(&self, location: Location, request: Request, result: WaitResult) -> Answer {
         if request.is_owned() {
             self.robust_list.add(location, request.hold());
@@ -246,7 +245,6 @@ impl Agent {
         })
     }
 
-    /// Lets the agent be rung once its event loop has turned.
     fn await_turn(&self) {
         self.pace.await_turn(|| self.turn_bell.ring());
     }
@@ -263,7 +261,6 @@ impl Agent {
         is_in_time
     }
 
-    /// Delivers the grants of this job's own promises in this job.
     fn deliver_now(&self) {
         self.deliver_mail(Caller::Job);
         if self.delivery.is_interrupted() {
@@ -297,7 +294,6 @@ impl Agent {
         was_held
     }
 
-    /// Whether the entry at the index is a stolen named lock.
     pub(crate) fn was_stolen(&self) -> bool {
         let stolen =
             |(location, hold): (Location, Hold)| hold.id().is_some_and(|id| !PROCESS.store.holds(location, id));
@@ -316,7 +312,6 @@ impl Agent {
         PROCESS.store.note_death(location, &*word_at(location));
     }
 
-    /// Takes the note of a death for the word's holder.
     pub(crate) fn take_note_of_death(&self) -> bool {
         let (location, hold) = (self.registers.location(), self.registers.request().hold());
         PROCESS.store.take_note_of_death(location, hold, &*word_at(location))

@@ -70,7 +70,6 @@ impl Agent {
         }
     }
 
-    /// Takes the name, or blocks.
     pub(crate) fn claim_name(&self, text: &[u16]) -> Answer {
         if self.sleeps() {
             return Answer::Interrupted;

@@ -63,7 +63,6 @@ impl Progress {
         settlements.is_empty() && retries.is_empty() && losses.is_empty()
     }
 
-    /// Notes what a settled wait brings.
     pub(super) fn gather(&mut self, index: usize, wait: Noted, result: WaitResult) {
         if result != WaitResult::Ok && !result.is_acquired() {
             return;
@@ -138,7 +137,6 @@ impl Delivery {
         Some(UnderWay { is_interrupted: &self.is_interrupted, progress: progress? })
     }
 
-    /// Lets the delivery under way be continued once it is over.
     pub(super) fn continue_later(&self) {
         self.is_interrupted.set(true);
     }
@@ -148,12 +146,10 @@ impl Delivery {
         self.progress.try_borrow_mut().map_or_else(|_| Vec::new(), |mut progress| std::mem::take(&mut *progress).left())
     }
 
-    /// Whether it is to be continued.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.is_interrupted.get()
     }
 
-    /// Whether no delivery is under way or interrupted.
     pub(crate) fn is_idle(&self) -> bool {
         !self.is_interrupted() && self.progress.try_borrow().is_ok()
     }

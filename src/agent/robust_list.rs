@@ -57,7 +57,6 @@ impl RobustList {
         self.table.get().registers.held.store(len, Ordering::Relaxed);
     }
 
-    /// Removes all entries from `len` on, the last to be added.
     pub(crate) fn truncate(&self, len: u32) {
         let (table, former) = (self.table.get(), self.len());
         self.set_len(len);
@@ -114,7 +113,6 @@ impl RobustList {
         Some(removed)
     }
 
-    /// Returns where the hold at the index owes a notification.
     pub(crate) fn owed(&self) -> Option<Location> {
         let table = self.table.get();
         table.entries().get(table.registers.index.get() as usize)?.owed()

@@ -43,14 +43,6 @@ enum Slept {
 /// A thread's sleep in native code; dropping ends it, also in a panic.
 struct Sleeping<'a>(&'a Agent);
 
-impl<'a> Sleeping<'a> {
-    fn begin(agent: &'a Agent, sleep: Noted) -> Self {
-        agent.pending.notes.begin_sleep(sleep);
-        agent.blocking.thread.set_blocked(true);
-        Self(agent)
-    }
-}
-
 impl Drop for Sleeping<'_> {
     fn drop(&mut self) {
         self.0.unpublish();
@@ -133,7 +125,9 @@ impl Agent {
         let BlockingWait { location, request, .. } = wait;
         let call = self.registers.call.get();
         let noted = Noted { location, request, relay: None, wait_kind: PLAIN, call, since: now() };
-        let sleeping = Sleeping::begin(self, noted);
+        self.pending.notes.begin_sleep(noted);
+        self.blocking.thread.set_blocked(true);
+        let sleeping = Sleeping(self);
         // A thread that holds nothing closes no cycle.
         self.blocking.grants_seen.set(0);
         let holds = self.robust_list.len() > 0 || self.outbox.granted() > 0;
@@ -157,7 +151,12 @@ impl Agent {
                 Slept::Interrupted => slice = INTERRUPTED_SLICE_MILLISECONDS,
                 Slept::SliceOver => {
                     watched = watched || service.is_some_and(|service| service.watch(&self.blocking.watch));
-                    slice = (2.0 * slice).min(self.longest_slice(watched));
+                    let longest = match self.blocking.watch.may_miss() {
+                        _ if !watched => SLICE_MILLISECONDS,
+                        true => SIGNALLED_SLICE_MILLISECONDS,
+                        false => WATCHED_SLICE_MILLISECONDS,
+                    };
+                    slice = (2.0 * slice).min(longest);
                     // A promise of a blocked thread may have been granted a lock that others wait for.
                     let is_news = self.outbox.granted() != self.blocking.grants_seen.get();
                     if let Some(answer) = is_news.then(|| self.closes_cycle(wait)).flatten() {
@@ -172,16 +171,6 @@ impl Agent {
                 }
                 return Answer::Interrupted;
             }
-        }
-    }
-
-    fn longest_slice(&self, watched: bool) -> f64 {
-        if !watched {
-            SLICE_MILLISECONDS
-        } else if self.blocking.watch.may_miss() {
-            SIGNALLED_SLICE_MILLISECONDS
-        } else {
-            WATCHED_SLICE_MILLISECONDS
         }
     }
 
@@ -274,7 +263,6 @@ impl Agent {
         self.relay();
     }
 
-    /// Passes on this thread's unused notification, if there is one.
     pub(crate) fn relay(&self) {
         pass_on_notification(self.registers.take_relay());
     }

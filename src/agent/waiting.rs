@@ -55,7 +55,6 @@ impl Pending {
         self.noted.set(self.notes.add(slot, noted, self.within.take()));
     }
 
-    /// Notes the holds in whose callbacks the next claim is made.
     pub(crate) fn set_within(&self, holds: Vec<u32>) {
         self.within.set(Some(holds.into()).filter(|holds: &Within| !holds.is_empty()));
     }
@@ -231,7 +230,6 @@ impl Agent {
         Answer::Pending
     }
 
-    /// Wakes up to `count` waiters at the location. Returns how many it woke.
     pub(crate) fn notify(&self) -> u32 {
         let registers = &self.registers;
         PROCESS.store.notify(registers.location(), registers.count.get() as usize, Some(&self.outbox)) as u32

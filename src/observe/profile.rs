@@ -101,8 +101,7 @@ impl Profile {
         lines.sort_by_key(|&(.., micros)| cmp::Reverse(micros));
         Some(json::text(|text| {
             let Self { recorded, all, .. } = self;
-            write!(text, "{{\"waits\":{all},\"recorded\":{recorded},\"otherStacks\":{}", stacks::refused())?;
-            text.write_str(",\"lines\":")?;
+            write!(text, "{{\"waits\":{all},\"recorded\":{recorded},\"lines\":")?;
             json::array(text, lines, |text, (stack, leaf, micros)| {
                 write!(text, "[{stack},{micros},")?;
                 json::string(text, leaf.encode_utf16())?;

@@ -38,7 +38,6 @@ pub struct Noted {
     pub wait_kind: u32,
     /// The stack of the call that waits, if stalls are reported.
     pub call: StackId,
-    /// When the wait began.
     pub since: Timestamp,
 }
 
@@ -74,7 +73,6 @@ struct Notes {
     /// Of few: of claims that were made in callbacks.
     within: FxHashMap<u32, Within>,
     sleep: Option<Noted>,
-    /// Holds, by their serial numbers.
     taken: FxHashMap<u32, Taken>,
     /// The holds whose callbacks run. A wait of a `Condition` ends a hold, but not its callback.
     tasks: FxHashSet<u32>,
@@ -105,7 +103,6 @@ impl SharedNotes {
         (noted, all.by_slot.len())
     }
 
-    /// Returns the note on the wait in a slot.
     pub fn of_slot(&self, slot: u32) -> Option<Noted> {
         lock(&self.0).by_slot.get(&slot).copied()
     }
@@ -132,7 +129,6 @@ impl SharedNotes {
         lock(&self.0).sleep.get_or_insert(sleep);
     }
 
-    /// Returns what is known of the hold with this serial number.
     pub fn taken(&self, serial: u32) -> Option<Taken> {
         let all = lock(&self.0);
         Some(Taken { in_task: all.tasks.contains(&serial), ..*all.taken.get(&serial)? })

@@ -23,7 +23,6 @@ pub const BATCH: usize = 4096;
 /// Operands and answers of operations. The agent's thread and JavaScript take turns; others read the atomic ones.
 #[repr(C)]
 pub struct Registers {
-    /// The address of the location.
     address: Cell<f64>,
     /// Milliseconds; `Infinity` without a timeout.
     timeout: Cell<f64>,
@@ -37,7 +36,6 @@ pub struct Registers {
     relay: Cell<f64>,
     /// The expected value. That of an `Int32Array` is in the half with the lower address.
     expected: Cell<i64>,
-    /// The slot of the wait.
     pub slot: Cell<u32>,
     /// 1 for a `BigInt64Array`, 0 for an `Int32Array`.
     wide: Cell<u32>,
@@ -167,7 +165,6 @@ impl Registers {
         Location::from_address(self.address.get() as usize)
     }
 
-    /// Tells JavaScript where a named lock is.
     pub fn set_location(&self, location: Location) {
         self.address.set(to_number(location));
     }
@@ -301,7 +298,6 @@ mod tests {
             ANSWER answer, SETTLED settled, MOVES moves, LIMIT limit, CALL call
         );
         let numbers = [
-            ("FLOATS", offset_of!(Registers, given) / size_of::<f64>() + 1),
             ("WORDS", size_of::<Registers>() / size_of::<u32>()),
             ("PENDING", u32::from(Answer::Pending) as usize),
             ("NO_TIMER", u32::from(Answer::NoTimer) as usize),

@@ -270,7 +270,6 @@ impl Incoming {
         }
     }
 
-    /// Lists where all grants are that have been read.
     pub fn locations(&self) -> impl Iterator<Item = Location> {
         self.by_bucket.values().flatten().map(|given| given.location)
     }

@@ -1,6 +1,6 @@
 //! Where calls of JavaScript came from: stacks as texts, each kept once for the whole process and known by a number.
 //!
-//! The table is bounded: the stacks that do not fit are [`OTHER`], and are counted.
+//! The table is bounded: the stacks that do not fit are [`OTHER`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -28,33 +28,34 @@ struct Stacks {
     numbers: HashMap<Arc<str>, StackId>,
     /// By their numbers, from 1 on.
     texts: Vec<Arc<str>>,
-    /// How often a stack was asked for that is not kept.
-    refused: u64,
 }
 
 static STACKS: LazyLock<Mutex<Stacks>> = LazyLock::new(Mutex::default);
 
 /// Returns the number of a stack: one line for each frame, the innermost first. Functions may have any names.
 pub fn number_of(text: &str) -> StackId {
-    lock(&STACKS).number_of(&json::shown(shortened(text)))
-}
-
-/// Returns the stack with this number; `None` for [`OTHER`] and [`NONE`].
-pub fn text_of(number: StackId) -> Option<Arc<str>> {
-    lock(&STACKS).texts.get((number as usize).checked_sub(1)?).cloned()
+    let text = json::shown(shortened(text));
+    let Stacks { numbers, texts } = &mut *lock(&STACKS);
+    if let Some(&number) = numbers.get(&*text) {
+        return number;
+    }
+    if texts.len() >= MOST {
+        return OTHER;
+    }
+    let text: Arc<str> = text.into();
+    texts.push(Arc::clone(&text));
+    let number = texts.len() as StackId;
+    numbers.insert(text, number);
+    number
 }
 
 /// Returns the stack for people, who are told of [`OTHER`], too; and of those that are only probably right.
 pub fn shown(number: StackId) -> Option<Arc<str>> {
     match number {
         OTHER => Some(format!("    at an unrecorded place: there are more than {MOST}").into()),
-        _ if number & PROBABLY == 0 => text_of(number),
-        _ => text_of(number & !PROBABLY).map(|text| text.replacen("at ", "probably at ", 1).into()),
+        _ if number & PROBABLY == 0 => lock(&STACKS).texts.get((number as usize).checked_sub(1)?).cloned(),
+        _ => shown(number & !PROBABLY).map(|text| text.replacen("at ", "probably at ", 1).into()),
     }
-}
-
-pub fn refused() -> u64 {
-    lock(&STACKS).refused
 }
 
 fn shortened(text: &str) -> &str {
@@ -63,23 +64,6 @@ fn shortened(text: &str) -> &str {
     }
     let end = text.bytes().take(LONGEST).rposition(|byte| byte == b'\n').unwrap_or(0);
     &text[..end]
-}
-
-impl Stacks {
-    fn number_of(&mut self, text: &str) -> StackId {
-        if let Some(&number) = self.numbers.get(text) {
-            return number;
-        }
-        if self.texts.len() >= MOST {
-            self.refused += 1;
-            return OTHER;
-        }
-        let text: Arc<str> = text.into();
-        self.texts.push(Arc::clone(&text));
-        let number = self.texts.len() as StackId;
-        self.numbers.insert(text, number);
-        number
-    }
 }
 
 #[cfg(test)]

@@ -77,7 +77,6 @@ impl Process {
         }
     }
 
-    /// Returns the `threadId` of the last dead holder, unless forgotten.
     pub fn last_dead(&self, location: Location) -> Option<u32> {
         lock(&self.dead).iter().find(|&&(at, _)| at == location).map(|&(_, thread_id)| thread_id)
     }
@@ -127,7 +126,6 @@ impl Process {
         its.map(|((_, name), holder)| (name.clone(), Arc::clone(holder)))
     }
 
-    /// Forgets the waits of a thread that has ended.
     pub fn end_waits_elsewhere(&self, ended: u32) {
         lock(&self.elsewhere).retain(|&(thread_id, _), _| thread_id != ended);
     }
