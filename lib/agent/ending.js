@@ -34,15 +34,13 @@ function watchLoop () {
  * now, it is settled before this thread ends; and a claim is granted if its word is free.
  */
 function beforeExit () {
-  if (findsWork() || !someWaiter(isAny)) return
+  if (findsWork() || !someWaiter(() => true)) return
   // Later listeners run first, and the code that they await: it may settle a pending promise, or hold the loop.
   nextTick(async () => {
     await undefined
     nextTick(warnPending)
   })
 }
-
-const isAny = () => true
 
 function findsWork () {
   operations.runsDry()

@@ -89,22 +89,16 @@ function requireFirst (file) {
     library = withoutProbe(() => require(file))
   } catch (error) {
     if (!isMissing(error, file)) throw broken(file, error)
-    library = withoutProbe(() => openByName(file))
+    const opened = { exports: {} }
+    try {
+      // glibc still knows a loaded library by its path when its file is gone.
+      withoutProbe(() => process.dlopen(opened, file))
+      library = opened.exports
+    } catch (_) {}
   }
   if (library !== undefined && library.otherFirstImage() === null) return library
   throw libraryError('atomics-waitasync was loaded before from ' + file + ', and all copies in a process share one ' +
     'library; but that file has been removed or replaced since. Start the process again.')
-}
-
-/** Opens a loaded library by its path when its file is gone. glibc still knows it by that path. */
-function openByName (file) {
-  const library = { exports: {} }
-  try {
-    process.dlopen(library, file)
-    return library.exports
-  } catch (_) {
-    return undefined
-  }
 }
 
 const platform = () => process.platform + ' ' + process.arch + ', Node ' + process.version

@@ -14,8 +14,7 @@ const { describe } = require('../util/values')
 const { STALL } = require('../util/variables')
 const { inRootContext } = require('./load-binding')
 const {
-  ADDRESS, AMOUNT, ANSWER, EXPECTED, INTERRUPTED, KIND, LIMIT, NEWS, TIMEOUT, WIDE,
-  WORDS, createCounters
+  ADDRESS, AMOUNT, ANSWER, EXPECTED, INTERRUPTED, KIND, LIMIT, NEWS, TIMEOUT, WIDE, WORDS, createCounters
 } = require('./registers')
 const { started } = require('./start-agent')
 

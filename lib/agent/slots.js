@@ -283,9 +283,9 @@ function someWaiter (test) {
   return false
 }
 
-// Promises that settle at once do so at this thread's pace: src/agent/delivery.rs says after how many the event loop turns.
-// Those that await a turn settle in the order in which they came; later ones come behind them, also those of the same
-// queue that had to wait.
+// Promises that settle at once do so at this thread's pace: src/agent/delivery.rs says after how many the event loop
+// turns. Those that await a turn settle in the order in which they came; later ones come behind them, also those of the
+// same queue that had to wait.
 
 /** The promises that await a turn, linked by `next`. */
 let first

@@ -293,7 +293,7 @@ impl Agent {
         if let Some(location) = self.registers.releasing() {
             PROCESS.store.wake_first(location);
             pass_to_other_processes(location);
-            self.registers.end_release();
+            self.registers.set_releasing(0.0);
         }
     }
 

@@ -120,7 +120,7 @@ impl Agent {
             self.outbox.ring();
         }
         self.collect(progress, caller);
-        while !progress.is_complete() {
+        while progress.delivered < progress.mail.settlements.len() {
             if self.deliver_batch(progress, caller).is_err() {
                 return true;
             }
@@ -128,7 +128,7 @@ impl Agent {
         self.delivery.losses.borrow_mut().extend(&progress.mail.losses);
         progress.clear();
         if !self.delivery.losses.borrow().is_empty() && !self.deliver_news(caller) {
-            self.delivery.continue_later();
+            self.delivery.is_interrupted.set(true);
         }
         true
     }
@@ -230,13 +230,6 @@ impl Agent {
         // No other JavaScript has run since, so the new entries are still at the end.
         self.robust_list.truncate(held);
     }
-
-    /// Passes on all that JavaScript has not got: the environment ends. The robust list has the adopted grants.
-    pub(crate) fn end_delivery(&self) {
-        for left in self.delivery.end() {
-            contained(|| left.pass_on());
-        }
-    }
 }
 
 #[cfg(test)]
@@ -250,26 +243,20 @@ mod tests {
     fn a_turn_goes_through_all_its_states() {
         // From each: once the time is over and one more is asked for; once a turn is awaited; and once it has come.
         // With what the first and the last return, and whether the first two ring.
-        for (from, late, awaited, turned) in [
+        for (from, late, awaited, is_awaited) in [
             (NotAskedFor, (AskedFor, true, true), (Awaited, true), false),
             (AskedFor, (AskedFor, false, false), (Awaited, false), false),
             (Awaited, (Awaited, false, false), (Awaited, false), true),
         ] {
             let (start, is_rung) = (now(), Cell::new(false));
             let ring = || is_rung.set(true);
-            let pace =
-                || Pace { turn: Cell::new(from), made: Cell::new(1), since: Cell::new(start), ..Pace::default() };
-
-            let pace_of_late = pace();
-            let allows = pace_of_late.allows(start.after(LONGEST), ring);
-            assert_eq!((pace_of_late.turn.get(), allows, is_rung.take()), late);
-
-            let pace_that_awaits = pace();
-            pace_that_awaits.await_turn(ring);
-            assert_eq!((pace_that_awaits.turn.get(), is_rung.take()), awaited);
-
-            let pace = pace();
-            assert_eq!((pace.turned(), pace.turn.get()), (turned, NotAskedFor));
+            let (turn, made, since) = (Cell::new(from), Cell::new(1), Cell::new(start));
+            let pace = Pace { made, since, turn, ..Pace::default() };
+            let allows = pace.allows(start.after(LONGEST), ring);
+            assert_eq!((pace.turn.replace(from), allows, is_rung.take()), late);
+            pace.await_turn(ring);
+            assert_eq!((pace.turn.replace(from), is_rung.take()), awaited);
+            assert_eq!((pace.turned(), pace.turn.get()), (is_awaited, NotAskedFor));
         }
     }
 

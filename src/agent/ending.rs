@@ -85,7 +85,8 @@ impl Agent {
             None => {}
         },
         Self::withdraw_waits,
-        |agent, _| agent.end_delivery(),
+        // All that JavaScript has not got. The robust list has the adopted grants.
+        |agent, _| agent.delivery.end().into_iter().for_each(|left| _ = contained(|| left.pass_on())),
         // From here on nothing is granted to this agent. Earlier grants are in the outbox or in the robust list.
         |agent, _| agent.pass_on_mail(),
         |agent, ending| {

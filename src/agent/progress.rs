@@ -54,10 +54,6 @@ impl Progress {
         (self.delivered, self.adopted) = (0, 0);
     }
 
-    pub(super) fn is_complete(&self) -> bool {
-        self.delivered == self.mail.settlements.len()
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         let Mail { settlements, retries, losses, .. } = &self.mail;
         settlements.is_empty() && retries.is_empty() && losses.is_empty()
@@ -122,7 +118,8 @@ impl Drop for UnderWay<'_> {
 /// The settlements of an agent that are on their way to JavaScript.
 #[derive(Default)]
 pub(crate) struct Delivery {
-    is_interrupted: Cell<bool>,
+    /// Whether the event loop is to continue it, once the one under way is over.
+    pub(super) is_interrupted: Cell<bool>,
     /// Borrowed while a delivery is under way.
     progress: RefCell<Progress>,
     /// The requests for named locks that were stolen, of whose grants JavaScript knows.
@@ -135,10 +132,6 @@ impl Delivery {
         let progress = self.progress.try_borrow_mut().ok();
         self.is_interrupted.set(progress.is_none());
         Some(UnderWay { is_interrupted: &self.is_interrupted, progress: progress? })
-    }
-
-    pub(super) fn continue_later(&self) {
-        self.is_interrupted.set(true);
     }
 
     /// Returns what others get as the environment ends. Nothing if a delivery is under way.

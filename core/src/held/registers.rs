@@ -227,7 +227,7 @@ impl Registers {
         from_number(f64::from_bits(self.releasing.load(Ordering::Acquire)))
     }
 
-    /// Writes as JavaScript does: for tests.
+    /// Writes as JavaScript does, which native code does in its place, or a test.
     pub fn set_releasing(&self, number: f64) {
         self.releasing.store(number.to_bits(), Ordering::SeqCst);
     }
@@ -247,10 +247,6 @@ impl Registers {
     /// Tells JavaScript the number of a request, or an address.
     pub fn set_count(&self, number: i64) {
         self.count.set(number as f64);
-    }
-
-    pub fn end_release(&self) {
-        self.releasing.store(0, Ordering::Relaxed);
     }
 
     pub fn set_relay(&self, location: Location) {

@@ -11,7 +11,7 @@ use super::robust_list::Held;
 use crate::clock::{Timestamp, now};
 use crate::lock::names::Names;
 use crate::lock::tracked_buffers::{FindFreed, TrackedBuffers};
-use crate::lock::wait_for_graph::{Blocked, Blocker, CycleLink, WaitForGraph};
+use crate::lock::wait_for_graph::{Blocked, CycleLink, WaitForGraph};
 use crate::lock::{Hold, Waiter, WaiterListStore};
 use crate::queue::{BlockedThread, Location};
 use crate::sync::lock;
@@ -19,6 +19,7 @@ use crate::sync::lock;
 /// How many of the threads that died lately are remembered.
 const MOST_DEAD: usize = 256;
 
+type Owner = (Arc<BlockedThread>, Hold);
 type Elsewhere = FxHashMap<(u32, Box<[u16]>), Arc<str>>;
 
 /// The state that the threads of a process share.
@@ -88,9 +89,40 @@ impl Process {
             return None;
         }
         self.graph.block(blocked, |waits| {
-            let holders = Holders::read(self, waits);
-            move |blocked: &Blocked| holders.blockers(self, blocked)
+            let (known, held) = self.holders(waits);
+            move |blocked: &Blocked| {
+                let held = held.get(&blocked.location).map_or(&[][..], Vec::as_slice);
+                let thread_of = |waiter: &Waiter| {
+                    let agent = known.iter().find(|agent| agent.is(waiter))?;
+                    Some(Arc::clone(&agent.blocked_thread))
+                };
+                self.store.blockers(blocked, held, thread_of, |thread| self.holds(thread))
+            }
         })
+    }
+
+    /// Returns some threads' agents and holds, where they wait. A grant on its way to a promise counts as held.
+    fn holders(&self, waits: &[&Blocked]) -> (Vec<Known>, FxHashMap<Location, Vec<Owner>>) {
+        let locations: FxHashSet<_> = waits.iter().map(|wait| wait.location).collect();
+        let threads: FxHashSet<_> = waits.iter().map(|wait| Arc::as_ptr(&wait.thread)).collect();
+        let waits = |agent: &Known| threads.contains(&Arc::as_ptr(&agent.blocked_thread));
+        let (known, in_lists) = self.registry.held(waits, |location| locations.contains(&location));
+        let in_lists = in_lists.into_iter().map(|(agent, held)| (&known[agent], (held.location, held.hold)));
+        let grants = known.iter().flat_map(|agent| {
+            let owned = agent.grants().into_iter().filter(|(_, request)| request.is_owned());
+            owned.map(move |(location, request)| (agent, (location, request.hold())))
+        });
+        let mut held: FxHashMap<_, Vec<Owner>> = FxHashMap::default();
+        for (agent, (location, hold)) in in_lists.chain(grants) {
+            let (thread, here) = (&agent.blocked_thread, held.entry(location).or_default());
+            // Mostly a thread's entries follow one another.
+            let before = here.last_mut().filter(|(other, _)| Arc::ptr_eq(other, thread));
+            match before.map(|(_, before)| (before.and(hold), before)) {
+                Some((Some(both), before)) => *before = both,
+                _ => here.push((Arc::clone(thread), hold)),
+            }
+        }
+        (known, held)
     }
 
     /// Whether a thread holds anything. A grant on its way to a promise counts as held.
@@ -128,46 +160,5 @@ impl Process {
 
     pub fn end_waits_elsewhere(&self, ended: u32) {
         lock(&self.elsewhere).retain(|&(thread_id, _), _| thread_id != ended);
-    }
-}
-
-/// The holds of some threads, at the locations of their waits. A grant on its way to a promise counts as held.
-struct Holders {
-    known: Vec<Known>,
-    held: FxHashMap<Location, Vec<(Arc<BlockedThread>, Hold)>>,
-}
-
-impl Holders {
-    fn read(process: &Process, waits: &[&Blocked]) -> Self {
-        let locations: FxHashSet<_> = waits.iter().map(|wait| wait.location).collect();
-        let threads: FxHashSet<_> = waits.iter().map(|wait| Arc::as_ptr(&wait.thread)).collect();
-        let waits = |agent: &Known| threads.contains(&Arc::as_ptr(&agent.blocked_thread));
-        let (known, in_lists) = process.registry.held(waits, |location| locations.contains(&location));
-        let in_lists = in_lists.into_iter().map(|(agent, held)| (&known[agent], (held.location, held.hold)));
-        let grants = known.iter().flat_map(|agent| {
-            let owned = agent.grants().into_iter().filter(|(_, request)| request.is_owned());
-            owned.map(move |(location, request)| (agent, (location, request.hold())))
-        });
-        let mut held: FxHashMap<_, Vec<(Arc<BlockedThread>, Hold)>> = FxHashMap::default();
-        for (agent, (location, hold)) in in_lists.chain(grants) {
-            let (thread, here) = (&agent.blocked_thread, held.entry(location).or_default());
-            // Mostly a thread's entries follow one another.
-            let before = here.last_mut().filter(|(other, _)| Arc::ptr_eq(other, thread));
-            match before.map(|(_, before)| (before.and(hold), before)) {
-                Some((Some(both), before)) => *before = both,
-                _ => here.push((Arc::clone(thread), hold)),
-            }
-        }
-        Self { known, held }
-    }
-
-    /// Returns which threads keep a blocked one waiting.
-    fn blockers(&self, process: &Process, blocked: &Blocked) -> Vec<Blocker> {
-        let held = self.held.get(&blocked.location).map_or(&[][..], Vec::as_slice);
-        let thread_of = |waiter: &Waiter| {
-            let agent = self.known.iter().find(|agent| agent.is(waiter))?;
-            Some(Arc::clone(&agent.blocked_thread))
-        };
-        process.store.blockers(blocked, held, thread_of, |thread| process.holds(thread))
     }
 }
