@@ -20,7 +20,7 @@ const cycles = 'core/src/lock/cycles.rs'
 const waitForGraph = 'core/src/lock/wait_for_graph.rs'
 const fairness = 'core/src/lock/fairness.rs'
 const waiter = 'core/src/queue/waiter.rs'
-const delivery = 'src/agent/delivery.rs'
+const pending = 'src/agent/pending.rs'
 const profile = 'src/observe/profile.rs'
 const reports = 'core/src/observe/reports.rs'
 const signals = 'src/globals/signals.rs'
@@ -380,7 +380,7 @@ module.exports = [
       ' && mail.settlements.iter().all(|each| each.result.is_acquired())',
       '']
   ]),
-  ...of(delivery, { cargo: ['addon', 'delivery'] }, [
+  ...of(pending, { cargo: ['addon', 'pending'] }, [
     ['hand-overs do not end', 'made < MOST && ', ''],
     ['hand-overs go on for any time',
       'now.duration_since(self.since.get()) < LONGEST;',
@@ -564,7 +564,7 @@ module.exports = [
     ['a thread that died in a step of a queue owes takers nothing',
       '            self.owe_takers(events);\n            self.events',
       '            self.events'],
-    ['a putter that has died is counted', 'own_word_at(putters).give_back(Hold::Putter(words));', '']
+    ['a putter that has died is counted', 'own_word_at(location).give_back(Hold::Putter(words));', '']
   ]),
   ...of('src/agent/ending.rs', { test: 'ends/condition-deaths' }, [
     ['a dead thread keeps the notifications of its holds',
@@ -668,8 +668,8 @@ module.exports = [
   // Deadlocks, snapshots, names.
   ...of('core/src/held/registry.rs', { test: 'locks/observe/holder-stacks' }, [
     ['what is on its way to its holder has no place',
-      'agent.notes.get(slot, self.location).map_or(NONE, |(noted, _)| noted.call)',
-      'NONE']
+      'Some(Self { location, hold: request.hold(), call, since, place })',
+      'Some(Self { location, hold: request.hold(), call: 0 & call, since, place })']
   ]),
   ...of('core/src/held/state.rs', { test: 'locks/observe/holder-stacks' }, [
     ['a hold is known since it was seen, and not since it was taken',

@@ -137,8 +137,8 @@ function constantOf (file, name) {
  */
 const CONSTANTS = [
   ['guarantees', /overtaken for ([\d.]+) ms/, 'fairness.rs', 'FAIRNESS'],
-  ['guarantees', /After (\d+) such hand-overs/, 'agent/delivery.rs', 'MOST'],
-  ['guarantees', /such hand-overs, or (\d+) ms/, 'agent/delivery.rs', 'LONGEST'],
+  ['guarantees', /After (\d+) such hand-overs/, 'agent/pending.rs', 'MOST'],
+  ['guarantees', /such hand-overs, or (\d+) ms/, 'agent/pending.rs', 'LONGEST'],
   ['guarantees', /wakes at most\s+(\d+) ms late/, 'service/mod.rs', 'SHORTEST'],
   ['guarantees', /never more than (\d+) s\b/, 'service/mod.rs', 'LONGEST', 1000],
   ['guarantees', /up to (\d+) ms\s+if that was while it was blocked/, 'sleeping.rs', 'SIGNALLED_SLICE_MILLISECONDS'],

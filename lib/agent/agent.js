@@ -253,9 +253,8 @@ if (!isMainThread && (native.stallAfter !== 0 || native.dumpSignal !== undefined
 assertStack()
 
 module.exports = {
-  native,
+  native, assertStack,
   door: new Door(),
-  assertStack,
   addressOf: binding.addressOf,
   notify, notifyWaiting, mayBeWaiting, waiterCount, holderOf, setRefed, rememberSteps, forgetSteps,
   claim, wait, waitFor, waitGivingBack,

@@ -120,14 +120,11 @@ function broken (request, cause) {
 }
 
 function remedy ({ code }) {
-  switch (code) {
-    case 'ERR_DLOPEN_DISABLED':
-      return 'It is an addon: leave out --no-addons, and add --allow-addons to --permission.'
-    case 'ERR_ACCESS_DENIED':
-      return 'Let Node read it: --allow-fs-read=' + path.join(HOME, '*')
-    default:
-      return 'Rebuild it with "npm run build" in ' + HOME + ' (needs Rust: cargo).'
+  if (code === 'ERR_DLOPEN_DISABLED') {
+    return 'It is an addon: leave out --no-addons, and add --allow-addons to --permission.'
   }
+  if (code === 'ERR_ACCESS_DENIED') return 'Let Node read it: --allow-fs-read=' + path.join(HOME, '*')
+  return 'Rebuild it with "npm run build" in ' + HOME + ' (needs Rust: cargo).'
 }
 
 function libraryError (message) {

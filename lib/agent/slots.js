@@ -283,7 +283,7 @@ function someWaiter (test) {
   return false
 }
 
-// Promises that settle at once do so at this thread's pace: src/agent/delivery.rs says after how many the event loop
+// Promises that settle at once do so at this thread's pace: src/agent/pending.rs says after how many the event loop
 // turns. Those that await a turn settle in the order in which they came; later ones come behind them, also those of the
 // same queue that had to wait.
 

@@ -12,10 +12,9 @@ use napi::bindgen_prelude::retain_current_module_for_unload_safety;
 use napi::{Error, Result, check_status, sys};
 
 use crate::agent::buffers::Buffers;
-use crate::agent::delivery::Pace;
+use crate::agent::pending::{Pace, Pending};
 use crate::agent::progress::{Caller, Delivery};
 use crate::agent::robust_list::RobustList;
-use crate::agent::waiting::Pending;
 use crate::environment::{Bell, Environment, pin_buffer};
 use crate::file_locks::Files;
 use crate::globals::{PROCESS, pass_to_other_processes};
@@ -45,7 +44,6 @@ pub(crate) struct BlockingWait {
     pub(crate) ticket: Ticket,
     pub(crate) location: Location,
     pub(crate) deadline: Timestamp,
-    /// Its request, if it is a claim.
     pub(crate) request: Option<Request>,
     /// Whether the notification of this wait goes to another waiter if the agent ends before it makes use of it.
     pub(crate) relayed: bool,

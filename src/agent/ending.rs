@@ -24,18 +24,6 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// Gives back a message of a queue that the thread used. The queue's events are so many words before that message.
-    pub(crate) fn release(&mut self, lease: Location, words: u32) {
-        own_word_at(lease).store(UNLOCKED, Ordering::SeqCst);
-        self.owe_takers(lease.words_before(words));
-    }
-
-    /// Leaves the count of those that wait to put into a queue. Its events are so many words before the count.
-    pub(crate) fn uncount(&mut self, putters: Location, words: u32) {
-        own_word_at(putters).give_back(Hold::Putter(words));
-        self.owe_takers(putters.words_before(words));
-    }
-
     /// Owes a queue's events for takers, and for those who await idleness.
     fn owe_takers(&mut self, events: Location) {
         self.events.extend([events, events.words_after(IDLE_EVENTS)]);
@@ -48,15 +36,6 @@ impl Ending {
         } else {
             self.owe_takers(events);
             self.events.push(events.words_after(words));
-        }
-    }
-
-    pub(crate) fn notify_owed(&mut self) {
-        for events in self.events.drain(..) {
-            contained(|| raise(events));
-        }
-        for location in self.notifications.drain(..) {
-            contained(|| Unused::Notification(location).pass_on());
         }
     }
 }
@@ -100,7 +79,14 @@ impl Agent {
         // The thread may have ended between a change of a word in JavaScript and the call that serves the line.
         |agent, _| agent.finish_release(),
         // After all locks and leases: whoever is woken finds nothing in the hands of this thread.
-        |_, ending| ending.notify_owed(),
+        |_, ending| {
+            for events in ending.events.drain(..) {
+                contained(|| raise(events));
+            }
+            for location in ending.notifications.drain(..) {
+                contained(|| Unused::Notification(location).pass_on());
+            }
+        },
         |agent, _| agent.observer.ended.iter().for_each(|ended| _ = contained(|| ended(agent.id(), agent.thread_id))),
         // Last, since an agent that learns that it is alone may let its loop end, unless it has mail already.
         |agent, _| PROCESS.registry.leave(&agent.outbox),
@@ -111,8 +97,15 @@ impl Agent {
         ending.notifications.extend(owed);
         match hold {
             Hold::Owed(words) => ending.owe(location, words),
-            Hold::Putter(words) | Hold::BlockedPutter(words) => ending.uncount(location, words),
-            Hold::Lease(words) => ending.release(location, words),
+            // The count of those that wait to put into a queue, or a message: its events are so many words before that.
+            Hold::Putter(words) | Hold::BlockedPutter(words) => {
+                own_word_at(location).give_back(Hold::Putter(words));
+                ending.owe_takers(location.words_before(words));
+            }
+            Hold::Lease(words) => {
+                own_word_at(location).store(UNLOCKED, Ordering::SeqCst);
+                ending.owe_takers(location.words_before(words));
+            }
             _ => {
                 self.note_death(location, hold);
                 contained(|| Unused::Acquired(location, hold).pass_on());

@@ -10,6 +10,7 @@ mod ending;
 mod locking;
 #[allow(unsafe_code, reason = "the code that napi's macro makes")]
 pub mod naming;
+mod pending;
 mod progress;
 #[allow(unsafe_code, reason = "memory that JavaScript owns")]
 mod robust_list;

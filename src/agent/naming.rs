@@ -98,16 +98,13 @@ impl Agent {
 /// Lists the process's requests for names as JSON, for `query` in `lib/named/lock-manager.js`. In their order.
 #[napi(catch_unwind)]
 pub fn name_requests() -> String {
+    let requests = PROCESS.names.requests(&PROCESS.store);
     json::text(|text| {
-        json::array(
-            text,
-            PROCESS.names.requests(&PROCESS.store),
-            |text, RequestInfo { name, mode, held, thread_id, .. }| {
-                text.write_str("{\"name\":")?;
-                json::string(text, name.iter().copied())?;
-                write!(text, ",\"shared\":{},\"held\":{held},\"threadId\":{thread_id}}}", mode == Mode::Shared)
-            },
-        )
+        json::array(text, requests, |text, RequestInfo { name, mode, held, thread_id, .. }| {
+            text.write_str("{\"name\":")?;
+            json::string(text, name.iter().copied())?;
+            write!(text, ",\"shared\":{},\"held\":{held},\"threadId\":{thread_id}}}", mode == Mode::Shared)
+        })
     })
 }
 

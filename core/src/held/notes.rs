@@ -29,7 +29,6 @@ pub const WAIT_KIND_BITS: u32 = 4;
 #[derive(Clone, Copy)]
 pub struct Noted {
     pub location: Location,
-    /// Its request, if it is a claim.
     pub request: Option<Request>,
     /// Where a notification goes if the agent ends before it makes use of it. It is the notification that this promise
     /// may receive, or the one after which this claim takes its lock again.

@@ -227,7 +227,7 @@ impl Registers {
         from_number(f64::from_bits(self.releasing.load(Ordering::Acquire)))
     }
 
-    /// Writes as JavaScript does, which native code does in its place, or a test.
+    /// Writes in the place of JavaScript.
     pub fn set_releasing(&self, number: f64) {
         self.releasing.store(number.to_bits(), Ordering::SeqCst);
     }

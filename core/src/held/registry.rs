@@ -25,10 +25,10 @@ use rustc_hash::FxHashMap;
 
 use super::notes::{Noted, SharedNotes};
 use super::robust_list::{Held, Holds};
-use super::stacks::{NONE, StackId};
+use super::stacks::StackId;
 use crate::clock::Timestamp;
 use crate::lock::{Hold, Outbox, Request, Waiter, WaiterListStore};
-use crate::queue::{BlockedThread, Location, Reading, WaitResult};
+use crate::queue::{BlockedThread, Location, Reading};
 use crate::sync::lock;
 
 /// An agent, as every thread knows it.
@@ -217,30 +217,24 @@ fn find<'a>(agents: &'a mut [Registered], outbox: &Arc<Outbox>) -> Option<&'a mu
     agents.iter_mut().find(|agent| Arc::ptr_eq(&agent.known.outbox, outbox))
 }
 
-/// Where a grant is until it is in the robust list.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
-    /// In the outbox: the slot of its claim, and its place in the mail.
-    Mail(u32, usize),
-    /// In the result of the thread's sleep, which began then.
-    Sleep(Timestamp),
-}
-
 /// A grant that may not be in its agent's robust list yet.
 #[derive(Clone, Copy)]
 pub struct Undelivered {
     pub location: Location,
     pub hold: Hold,
-    at: At,
+    /// The stack of the call that claimed it, if stalls are reported.
+    pub call: StackId,
+    /// When that claim began.
+    since: Timestamp,
+    /// Its place in the mail. `None`: it is the result of the thread's sleep.
+    place: Option<usize>,
 }
 
 impl Undelivered {
-    /// Returns the stack of the call that claimed it; `NONE` unless stalls are reported.
-    pub fn call(&self, agent: &Known) -> StackId {
-        match self.at {
-            At::Mail(slot, _) => agent.notes.get(slot, self.location).map_or(NONE, |(noted, _)| noted.call),
-            At::Sleep(_) => agent.notes.sleep().map_or(NONE, |noted| noted.call),
-        }
+    /// Returns a claim's grant. `None` if it will be in no robust list.
+    fn of(Noted { location, request, call, since, .. }: Noted, place: Option<usize>) -> Option<Self> {
+        let request = request.filter(|request| request.is_owned() && request.is_visible())?;
+        Some(Self { location, hold: request.hold(), call, since, place })
     }
 }
 
@@ -260,12 +254,8 @@ impl Incoming {
         }
         for (slot, place) in new {
             // Without a note it has been taken out meanwhile.
-            if let Some((location, request)) = agent.notes.of_slot(slot).and_then(Noted::claim)
-                && request.is_owned()
-                && request.is_visible()
-            {
-                let given = Undelivered { location, hold: request.hold(), at: At::Mail(slot, place) };
-                self.by_bucket.entry(store.index_of(location)).or_default().push(given);
+            if let Some(given) = agent.notes.of_slot(slot).and_then(|noted| Undelivered::of(noted, Some(place))) {
+                self.by_bucket.entry(store.index_of(given.location)).or_default().push(given);
             }
         }
     }
@@ -280,7 +270,7 @@ impl Incoming {
         let slept_for = slept_for(agent).filter(|given| store.index_of(given.location) == bucket);
         let Some(given) = self.by_bucket.get_mut(&bucket) else { return slept_for.into_iter().collect() };
         let still_has = agent.outbox.still_has(&self.reading);
-        given.retain(|given| matches!(given.at, At::Mail(_, place) if still_has(place)));
+        given.retain(|given| given.place.is_some_and(&still_has));
         given.iter().copied().chain(slept_for).collect()
     }
 
@@ -299,12 +289,12 @@ impl Incoming {
         let still_has = agent.outbox.still_has(&self.reading);
         let mut are_known = true;
         for given in given {
-            let (is_there, may_be_listed) = match given.at {
-                At::Mail(_, place) => (still_has(place), false),
-                At::Sleep(_) => (slept_for.is_some_and(|now| now.at == given.at), true),
+            let is_there = match given.place {
+                Some(place) => still_has(place),
+                None => slept_for.is_some_and(|now| now.since == given.since),
             };
             are_known &= is_there;
-            if is_there && !(may_be_listed && is_listed(given.location)) {
+            if is_there && (given.place.is_some() || !is_listed(given.location)) {
                 keep(given);
             }
         }
@@ -314,8 +304,6 @@ impl Incoming {
 
 /// Returns the grant that ends the sleep of the agent's thread.
 fn slept_for(agent: &Known) -> Option<Undelivered> {
-    let has_result = agent.blocked_thread.result().is_some_and(WaitResult::is_acquired);
-    let noted = agent.notes.sleep().filter(|_| has_result)?;
-    let request = noted.request.filter(|request| request.is_owned() && request.is_visible())?;
-    Some(Undelivered { location: noted.location, hold: request.hold(), at: At::Sleep(noted.since) })
+    agent.blocked_thread.result().filter(|result| result.is_acquired())?;
+    Undelivered::of(agent.notes.sleep()?, None)
 }

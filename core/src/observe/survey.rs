@@ -193,7 +193,7 @@ impl<'a> Survey<'a> {
                 let agent = &self.known[agent];
                 // Its thread may be blocked for long.
                 let since = since(given.location).or(JUST_BEGUN);
-                Entry { call: given.call(agent), ..entry(agent, given.location, What::Holds(given.hold), since) }
+                Entry { call: given.call, ..entry(agent, given.location, What::Holds(given.hold), since) }
             }));
             self.add_granted(first, granted);
             // A thread's holds of a word are neighbours.
