@@ -166,12 +166,12 @@ function claim (word, kind, amount, timeout) {
 }
 
 /**
- * Enqueues this thread, releases an entry of its robust list, and blocks. It calls `onReleased` before it
- * blocks. The notification of a thread that takes the released lock cannot come too early. All of it is one
- * operation: a waiter whose thread was interrupted in between would take notifications from the others.
+ * Enqueues this thread, releases an entry of its robust list, and blocks. It calls `onReleased` before it blocks. The
+ * notification of a thread that takes the released lock cannot come too early. All of it is one operation: a waiter
+ * whose thread was interrupted in between would take notifications from the others.
  *
- * Afterwards the notification is in the register RELAY: it goes to another waiter if this thread ends, or
- * calls `forwardNotification`.
+ * Afterwards the notification is in the register RELAY: it goes to another waiter if this thread ends, or calls
+ * `forwardNotification`.
  */
 function waitGivingBack (address, timeout, index, onReleased) {
   probeStack()

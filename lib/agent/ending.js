@@ -78,8 +78,7 @@ function warnPending () {
 const MANNERS = { UNKNOWN: 0, TERMINATE: 1, END: 2, EXIT: 3, EXCEPTION: 4 }
 
 /**
- * Tells native code how this thread ends: reports of waits name it. Not of the main thread, with which the process
- * ends.
+ * Tells native code how this thread, a worker, ends: reports of waits name it.
  *
  * Node emits no 'exit' in a thread that is terminated. So that is how it ends unless a listener has been called before.
  */

@@ -91,10 +91,11 @@ function requireFirst (file) {
     if (!isMissing(error, file)) throw broken(file, error)
     const opened = { exports: {} }
     try {
-      // glibc still knows a loaded library by its path when its file is gone.
       withoutProbe(() => process.dlopen(opened, file))
       library = opened.exports
-    } catch (_) {}
+    } catch (_) {
+      // Only glibc still knows a loaded library by its path when its file is gone.
+    }
   }
   if (library !== undefined && library.otherFirstImage() === null) return library
   throw libraryError('atomics-waitasync was loaded before from ' + file + ', and all copies in a process share one ' +

@@ -40,9 +40,8 @@ exports.MOVES = 23
 exports.LIMIT = 24
 exports.CALL = 25
 
-// Answers: the numbers of `WaitResult`. The first three are results of a wait; a claim that is granted has none.
+// Answers: the numbers of `WaitResult` and `Answer`. The first three are results of a wait; a claim that is granted has none.
 exports.RESULTS = ['ok', 'not-equal', 'timed-out', undefined, undefined, undefined]
-/** The wait or claim has been enqueued. */
 exports.PENDING = 3
 /** From here on, a claim is granted. */
 exports.ACQUIRED = 4
@@ -51,7 +50,6 @@ exports.ACQUIRED_FROM_DEAD = 5
 const NO_TIMER = exports.NO_TIMER = 6
 /** The engine has interrupted JavaScript, by an exception or otherwise. */
 const INTERRUPTED = exports.INTERRUPTED = 8
-/** The thread would have waited for ever. */
 exports.DEADLOCK = 9
 
 // Answers of `free`. With the last one, AMOUNT has the `threadId` of the holder.
