@@ -10,10 +10,9 @@
  */
 
 const beforeUse = require('./agent/before-use')
-const { exportedOf, markOf } = require('./util/host')
 const { exportedTrio, install, uninstall, hostTrio, keepAliveTrio, ownTrio } = require('./install')
 const { lazy, load } = require('./lazy')
-const { own } = require('./util/realm')
+const { exportedOf, markOf, own } = require('./util/realm')
 const globalObject = require('./util/global')
 const { asAtLoad, define, defineProperty } = require('./util/intrinsics')
 const { assertStackToLoad } = require('./util/stack')
@@ -62,10 +61,10 @@ function createEntry (name, ofProcess) {
   isCreated = true
   ENTRIES[name].load()
   const trio = exportedTrio(ENTRIES[name].trio() || ownTrio(own), own)
-  const exported = exportedOf(trio.waitAsync) || require('./atomics/keep-alive').exportHost(own.host)
+  const exported = exportedOf(trio.waitAsync) || require('./atomics/host-queue').exportHost(own.host)
   const { notify } = trio
   const { wait, waitAsync } = markOf(exported).engine === 'addon' ? { wait: trio.wait, waitAsync: exported }
-    : require('./atomics/crossing')({ wait: trio.wait, waitAsync: exported }, own, crossingTrio)
+    : require('./atomics/host-queue').createCrossing({ wait: trio.wait, waitAsync: exported }, own, crossingTrio)
   let count
   const entry = {
     wait, notify, waitAsync,
@@ -138,7 +137,7 @@ function setRefed (promise, refed, caller) {
     throw new TypeError(caller + ': promise must be a Promise, not ' + describe(promise))
   }
   const ours = require('./agent/find-agent')
-  if (ours.setRefed(promise, refed) || require('./atomics/keep-alive').setRefed(promise, refed)) return true
+  if (ours.setRefed(promise, refed) || require('./atomics/host-queue').setRefed(promise, refed)) return true
   // Functions of another copy may have made the promise, and this copy may not have used the thread's agent yet.
   const known = markOf(globalObject.Atomics.waitAsync)
   if (known === undefined) return false

@@ -11,15 +11,6 @@ const { assertStackToLoad } = require('./util/stack')
 const { isTimeoutError } = require('./util/values')
 const locks = require('./named/manager')
 
-/**
- * The modules that several exports need. Not required at the top level: the linker takes such modules for
- * code that every entry needs.
- */
-const loads = {
-  lockManager: () => require('./named/lock-manager'),
-  token: () => require('./holding/token')
-}
-
 class AsyncLock { constructor () { return constructLazily(AsyncLock, arguments, new.target) } }
 class Barrier { constructor () { return constructLazily(Barrier, arguments, new.target) } }
 class Condition { constructor () { return constructLazily(Condition, arguments, new.target) } }
@@ -31,9 +22,9 @@ class RwLock { constructor () { return constructLazily(RwLock, arguments, new.ta
 class Semaphore { constructor () { return constructLazily(Semaphore, arguments, new.target) } }
 class UnlockToken { constructor () { return constructLazily(UnlockToken, arguments, new.target) } }
 
-lazyClass(Lock, () => loads.lockManager().lockOf(Lock.prototype))
-lazyClass(LockManager, () => loads.lockManager().LockManager, Lock)
-lazyClass(UnlockToken, () => loads.token().UnlockToken)
+lazyClass(Lock, () => require('./named/lock-manager').lockOf(Lock.prototype))
+lazyClass(LockManager, () => require('./named/lock-manager').LockManager, Lock)
+lazyClass(UnlockToken, () => require('./holding/token').UnlockToken)
 lazyClass(AsyncLock, () => require('./locks/async-lock'), UnlockToken)
 lazyClass(Barrier, () => require('./locks/barrier'))
 lazyClass(Condition, () => require('./locks/condition'))

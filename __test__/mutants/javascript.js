@@ -27,7 +27,7 @@ const steps = 'lib/waiting/wait-steps.js'
 const slots = 'lib/agent/slots.js'
 const agent = 'lib/agent/agent.js'
 const functions = 'lib/atomics/functions.js'
-const operations = 'lib/atomics/abstract-operations.js'
+const operations = 'lib/atomics/views.js'
 const waitSignals = 'lib/atomics/signals.js'
 const queueSteps = 'lib/queue/steps.js'
 const queueMemory = 'lib/queue/memory.js'
@@ -547,14 +547,14 @@ module.exports = [
   ...of(functions, { test: 'atomics/wait-async-signal' }, [
     ['a timeout of 0 is cancelled', 'if (signal !== undefined && t !== 0) return', 'if (signal !== undefined) return']
   ]),
-  ...of('lib/atomics/keep-alive.js', { test: 'atomics/keep-alive' }, [
+  ...of('lib/atomics/host-queue.js', { test: 'atomics/keep-alive' }, [
     ['a wait that is over holds the loop', '    clearInterval(pending.get(promise))\n', '']
   ]),
   ...of(names, { test: 'company/realms' }, [
     ['each copy of the package leaves its realm with the agent', 'if (native.onSteal === undefined) native', 'native']
   ]),
   ...of('lib/install/contexts.js', { test: 'company/realms' }, [
-    ['each install keeps its realm', 'n === 0 ? strong(each) : weak(each)', 'strong(each)']
+    ['each install keeps its realm', 'refer: createWeakRef || strong', 'refer: strong']
   ]),
   ...of('lib/install/workers/reach.js', { test: 'company/realms' }, [
     ['each copy of the package replaces the parent of Worker', 'if (!isInterposed(HostWorker)) state', 'state']
@@ -567,7 +567,7 @@ module.exports = [
   ...of(signals, { test: 'locks/every-class/signals' }, [
     ['an earlier listener stops an abort', 'addAbortListener !== undefined && isOfNode(signal)', 'false']
   ]),
-  ...of('lib/atomics/keep-alive.js', { test: 'install/entry-points' }, [
+  ...of('lib/atomics/host-queue.js', { test: 'install/entry-points' }, [
     ["the host's waitAsync is exported with a signal that it ignores",
       'if (isExported && options !== undefined) refuseSignal(options)\n',
       '']

@@ -10,14 +10,13 @@
 
 const { agent } = require('../agent/find-agent')
 const { CALL } = require('../agent/registers')
-const { mark } = require('../util/host')
 const { Int32Array, SharedArrayBuffer, max } = require('../util/intrinsics')
 const { NARROW_ATOMICS, NO_WAIT_ASYNC } = require('../util/quirks')
+const { mark } = require('../util/realm')
 const { assertStackToLoad } = require('../util/stack')
 const observer = require('../waiting/observer')
-const { ToBigInt64, ToIntegerOrInfinity, ToTimeout, ValidateAtomicAccess } = require('./abstract-operations')
-const { OWN_QUEUE, track } = require('./keep-alive')
-const { viewOf } = require('./views')
+const { OWN_QUEUE, track } = require('./host-queue')
+const { ToBigInt64, ToIntegerOrInfinity, ToTimeout, ValidateAtomicAccess, viewOf } = require('./views')
 
 /** Returns the bytes of an element. */
 const size = (view) => view.wide ? 8 : 4

@@ -32,53 +32,38 @@ const REPLACED = [[vm, 'createContext', createContextBy], [scripts, 'runInNewCon
  */
 const script = { global: undefined }
 
-/** What each of this copy's installs does to a new context. That gets the last one. */
-const installs = []
+/** What each of this copy's installs does to a new context. */
+const own = new Set()
 let warned = false
 
-/** The copies of the package in this thread that have installs: they reach contexts by one replacement. */
-const copies = shared('contexts', createCopies)
-/** This copy. */
-const copy = { reach }
+const strong = (each) => ({ deref: () => each })
+/**
+ * State of all copies in this thread: they reach contexts by one replacement.
+ * - `installs`: references to what the installs do, the latest last; a context gets that one. They are weak, since an
+ *   install keeps its realm
+ * - `refer`: makes such a reference, which belongs to the first copy's realm
+ * - `restore`: undoes the replacement, while there is one
+ */
+const state = shared('contexts', () => ({ installs: [], refer: createWeakRef || strong, restore: undefined }))
+
+/** Returns what the installs do that are still there, but this reference's. */
+const others = (ref) => state.installs.filter((each) => each !== ref && each.deref() !== undefined)
 
 /**
  * @param {(global: object) => void} enter installs on the global object of a new context
  * @returns {() => void} undoes it. The contexts that have been made stay as they are: to remember them would keep them
  */
 exports.follow = function follow (enter) {
-  if (installs.length === 0) copies.add(copy)
-  installs.push(enter)
+  const ref = state.refer(enter)
+  own.add(enter)
+  if (state.restore === undefined) state.restore = replaceAll()
+  state.installs = others().concat(ref)
   return () => {
-    installs.splice(installs.indexOf(enter), 1)
-    if (installs.length === 0) copies.remove(copy)
-  }
-}
-
-/**
- * Makes the list of copies; replaces functions while it has any. Invariant: `refs` has the copies in the order
- * in which they came. The reference to the first one keeps it; the others are weak, since a copy keeps its realm.
- */
-function createCopies () {
-  const strong = (each) => ({ deref: () => each })
-  const weak = createWeakRef || strong
-  let refs = []
-  let restore
-  const living = () => refs.map((ref) => ref.deref()).filter((each) => each !== undefined)
-  const keep = (all) => { refs = all.map((each, n) => n === 0 ? strong(each) : weak(each)) }
-
-  return {
-    add (one) {
-      if (refs.length === 0) restore = replaceAll()
-      keep(living().concat(one))
-    },
-    remove (one) {
-      keep(living().filter((each) => each !== one))
-      if (refs.length === 0) restore()
-    },
-    /** Lets each copy install on a new context. */
-    reach (context) {
-      living().forEach((each) => each.reach(context))
-    }
+    own.delete(enter)
+    state.installs = others(ref)
+    if (state.installs.length > 0) return
+    state.restore()
+    state.restore = undefined
   }
 }
 
@@ -113,7 +98,7 @@ function holderOf (object, name) {
 
 function createContextBy (target, self, args) {
   const context = apply(target, self, args)
-  copies.reach(context)
+  reach(context)
   return context
 }
 
@@ -133,15 +118,16 @@ function runInNewContextBy (target, script, args) {
 /** Stands in for a script's method while its context is made. */
 function runInContext (context) {
   deleteProperty(this, 'runInContext')
-  copies.reach(context)
+  reach(context)
   return apply(this.runInContext, this, arguments)
 }
 
 /** Installs on a context. It never throws: the caller has made a context that works. */
 function reach (context) {
+  const installs = others()
   if (installs.length === 0) return
   try {
-    installs[installs.length - 1](globalOf(context))
+    installs[installs.length - 1].deref()(globalOf(context))
   } catch (error) {
     warn(error)
   }

@@ -11,8 +11,7 @@
  * - A target that has our own queue, of whichever copy of the package, is not installed on twice.
  */
 
-const { markOf, mark } = require('../util/host')
-const { contextTarget, resolveTarget } = require('../util/realm')
+const { contextTarget, mark, markOf, resolveTarget } = require('../util/realm')
 const { defineProperty } = require('../util/intrinsics')
 const { option, assertOptions } = require('../util/options')
 const { assertStackToLoad } = require('../util/stack')
@@ -85,7 +84,7 @@ function exportedTrio ({ wait, notify, waitAsync }, realm) {
 const hostTrio = ({ host: { wait, notify, waitAsync } }) => waitAsync && { wait, notify, waitAsync }
 
 const keepAliveTrio = perRealm((realm) => (
-  realm.host.waitAsync && require('../atomics/keep-alive').createKeepAlive(realm)))
+  realm.host.waitAsync && require('../atomics/host-queue').createKeepAlive(realm)))
 
 /** Chooses the functions that an entry installs on a target. Undefined if there is nothing to do. */
 function chooseTrio (entry, { holder, realm, plain }, force) {
@@ -145,7 +144,7 @@ function install (entry, options, isAtLoad = false) {
 
 /** Makes an install reach later Workers. The function that undoes it is added to `undo`. */
 function reachWorkers (engine, workers, isAtLoad, undo) {
-  require('./workers/loader-thread')()
+  require('./workers/host-worker').takeHostFunctions()
   if (workers) undo.push(require('./workers/reach').reach(engine, isAtLoad))
   else if (engine === 'addon') undo.push(besideHost())
 }
@@ -239,8 +238,8 @@ function replaceOne (holder, name, property) {
 function readOptions (options) {
   assertOptions(options, OPTIONS, 'install')
   const values = { target: option(options, 'target') }
-  for (const [name, otherwise] of FLAGS) values[name] = option(options, name, otherwise)
-  for (const [name] of FLAGS) {
+  for (const [name, otherwise] of FLAGS) {
+    values[name] = option(options, name, otherwise)
     if (typeof values[name] !== 'boolean') {
       throw new TypeError('install: options.' + name + ' must be a boolean, not ' + describe(values[name]))
     }

@@ -14,15 +14,18 @@
  * changed or frozen before.
  */
 
-const { apply, bare, createWeakMap, defineProperty } = require('./intrinsics')
+const { apply, createWeakMap, defineProperty } = require('./intrinsics')
 const { assertStackToLoad } = require('./stack')
 
 const {
   construct, deleteProperty, get, getOwnPropertyDescriptor, has, ownKeys, preventExtensions, setPrototypeOf
 } = Reflect
 
-/** The Loader of each lazy class. */
+/** The functions that load lazy classes, and return what is loaded. */
 const loaders = createWeakMap()
+
+const constructLazily = (Class, given, newTarget) => construct(loadNow(Class), given, newTarget)
+const loadNow = (Class) => loaders.get(Class)()
 
 /**
  * Makes a class late. It is written out, since engines name its instances by its text: its constructor returns
@@ -31,82 +34,61 @@ const loaders = createWeakMap()
  * @param {Function} [made] another lazy class, of which this one's code makes instances: it is loaded with this one
  */
 function lazyClass (Class, load, made) {
-  loaders.set(Class, new Loader(Class, load, made))
-}
-
-const constructLazily = (Class, given, newTarget) => construct(loaders.get(Class).use(), given, newTarget)
-
-/** Loads a lazy class, if it is not loaded yet. */
-function loadNow (Class) {
-  loaders.get(Class).use()
-}
-
-/** Loads the code of a lazy class at its first use. */
-class Loader {
-  constructor (Class, load, made) {
-    this.Class = Class
-    this.load = load
-    this.made = made
-    this.loaded = undefined
-    this.wasLookedInto = false
-    /** The targets of the stand-ins. */
-    this.behind = { Class: Object.create(Function.prototype), prototype: Object.create(Object.prototype) }
-    // It is no parent that `util.inspect` should name.
-    defineProperty(this.behind.Class, 'name', { value: '', configurable: true })
-    this.standIn(Class, this.behind.Class)
-    this.standIn(Class.prototype, this.behind.prototype)
-  }
-
-  /** Loads the class. Each step is idempotent, since it may fail at the end of the stack. */
-  use () {
-    if (this.loaded !== undefined) return this.loaded
+  let loaded
+  let wasLookedInto = false
+  /** The targets of the stand-ins. */
+  const behind = { Class: Object.create(Function.prototype), prototype: Object.create(Object.prototype) }
+  // It is no parent that `util.inspect` should name.
+  defineProperty(behind.Class, 'name', { value: '', configurable: true })
+  standIn(Class, behind.Class)
+  standIn(Class.prototype, behind.prototype)
+  // Each step is idempotent, since it may fail at the end of the stack.
+  loaders.set(Class, function use () {
+    if (loaded !== undefined) return loaded
     assertStackToLoad()
-    if (this.made !== undefined) loadNow(this.made)
-    const { Class, behind } = this
-    const Loaded = this.load()
+    if (made !== undefined) loadNow(made)
+    const Loaded = load()
     const { prototype } = Loaded
     defineProperty(Class, 'length', { value: Loaded.length, configurable: true })
-    this.fill(Loaded, Class, behind.Class, Function.prototype)
-    this.fill(prototype, Class.prototype, behind.prototype, Object.prototype)
+    fill(Loaded, Class, behind.Class, Function.prototype)
+    fill(prototype, Class.prototype, behind.prototype, Object.prototype)
     // The package's own instances must find the properties of the class, which other code may replace.
     for (const key of ownKeys(prototype)) if (!isShield(prototype, key)) deleteProperty(prototype, key)
     setPrototypeOf(prototype, Class.prototype)
-    this.loaded = Loaded
+    loaded = Loaded
     return Loaded
-  }
+  })
 
   /** Gives an object the loaded properties, and an inert prototype. */
-  fill (from, object, standsIn, usual) {
-    const stays = !copyAll(from, object) || this.wasLookedInto
+  function fill (from, object, standsIn, usual) {
+    const stays = !copyAll(from, object) || wasLookedInto
     if (stays) copyAll(from, standsIn)
     setPrototypeOf(object, stays ? standsIn : usual)
   }
 
   /** Puts a stand-in between an object and its prototype. */
-  standIn (object, target) {
+  function standIn (object, target) {
     setPrototypeOf(object, new Proxy(target, {
       __proto__: null,
-      get: this.trap(get, true),
-      has: this.trap(has, true),
-      getOwnPropertyDescriptor: this.trap(getOwnPropertyDescriptor),
-      ownKeys: this.trap(ownKeys),
-      preventExtensions: this.trap(preventExtensions)
+      get: trap(get, true),
+      has: trap(has, true),
+      getOwnPropertyDescriptor: trap(getOwnPropertyDescriptor),
+      ownKeys: trap(ownKeys),
+      preventExtensions: trap(preventExtensions)
     }))
   }
 
   /** Makes a trap that first loads the class; if it `isOfKey`, unless the target has the key. */
-  trap (operation, isOfKey = false) {
-    const loader = this
+  function trap (operation, isOfKey = false) {
     return function (target, key) {
       if (!isOfKey || !has(target, key)) {
-        loader.wasLookedInto = true
-        loader.use()
+        wasLookedInto = true
+        loadNow(Class)
       }
       return apply(operation, undefined, arguments)
     }
   }
 }
-bare(Loader)
 
 /** Whether a property only lets instances get their own by assignment. */
 function isShield (prototype, key) {

@@ -36,13 +36,11 @@ const PARTS = [
   /** With the linker. In a Worker it comes before the others' compiled code, which the native library has. */
   { name: 'entry-point.js', modules: ['agent/load-binding.js', 'util/worker-threads.js'], all: true },
   /** Of every entry point. */
-  { name: 'main.js', modules: ['create-entry.js', 'atomics/keep-alive.js', 'atomics/crossing.js'], all: true },
+  { name: 'main.js', modules: ['create-entry.js', 'atomics/host-queue.js'], all: true },
   { name: 'agent.js', modules: ['agent/find-agent.js', 'agent/agent.js', 'observe/attach.js'], all: true },
   {
     name: 'install.js',
-    modules: [
-      'atomics/functions.js', 'install/contexts.js', 'install/workers/loader-thread.js', 'install/workers/reach.js'
-    ],
+    modules: ['atomics/functions.js', 'install/contexts.js', 'install/workers/reach.js'],
     all: true
   },
   /** Of every lock: in memory, by name, and of processes. */
@@ -77,8 +75,8 @@ const PARTS = [
   },
   { name: 'later.js', all: false }
 ]
-/** The linker takes their places. */
-const LINKED = ['util/keep-code.js', 'entry-point.js']
+/** The linker takes its place. */
+const LINKED = ['entry-point.js']
 /**
  * Loaded by their path: by scripts/build.js, by workers, and by index.js. They have no state, so other files may
  * contain them, too.
@@ -127,7 +125,7 @@ function keepCode () {
 }
 
 const nodeModule = module
-const evaluated = { '${LINKED[0]}': { exports: keepCode } }
+const evaluated = {}
 
 const requireFile = (function requireFile (name, part) {
   let module = evaluated[name]
@@ -141,7 +139,9 @@ const requireFile = (function requireFile (name, part) {
   return module.exports
 })
 
-const { isMainThread } = requireFile('util/worker-threads.js')
+const workerThreads = requireFile('util/worker-threads.js')
+const { isMainThread } = workerThreads
+workerThreads.keepCode = keepCode
 
 /** Whether the files are scripts of vm: these run in the main realm. Node's compile cache is for required files. */
 const isScripts = (function isScripts () {

@@ -1,6 +1,5 @@
 //! The globals of a process: queue, service, memories, names; and access to a word. Its images, signals, settings.
 
-mod either_word;
 pub mod images;
 mod memory_probe;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
@@ -9,14 +8,17 @@ pub(crate) mod shared_words;
 pub(crate) mod signals;
 pub mod stalls;
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
-pub(crate) use either_word::{WordAt, is_shared, maps_memory, owner_of, shared_word};
 use memory_probe::find_freed;
 use stalls::period;
 use waitasync_core::held::Process;
 use waitasync_core::lock::{Hold, Request, Word};
+use waitasync_core::mapped::words::SharedWord;
+pub(crate) use waitasync_core::mapped::words::memories::{maps_memory, owner_of, shared_word};
+pub(crate) use waitasync_core::queue::other_processes::is_shared;
 use waitasync_core::queue::{Location, WaitResult};
 use waitasync_core::service::Service;
 use waitasync_core::sync::lock;
@@ -49,6 +51,24 @@ pub(crate) fn claim_has_joined(location: Location) {
 pub(crate) fn claim_stays(location: Location, word: &WordAt) {
     if matches!(word, WordAt::Shared(_)) && !word.has_known_holder() {
         claim_has_joined(location);
+    }
+}
+
+/// A word of this process's own memory, or of shared memory.
+#[derive(Clone, Copy)]
+pub(crate) enum WordAt {
+    Own(&'static AtomicI32),
+    Shared(SharedWord<'static>),
+}
+
+impl Deref for WordAt {
+    type Target = dyn Word;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Own(word) => *word,
+            Self::Shared(word) => word,
+        }
     }
 }
 

@@ -4,16 +4,33 @@
  * Makes an install reach new Workers before their own code runs. Otherwise a plain `Atomics.notify` in a worker
  * would silently wake no waiter of ours.
  *
- * Workers are reached by the message that starts them (`by-message/`): the one way that reaches all of them, on every
- * Node, and leaves their flags, environment and options alone. docs/environments.md has the situations.
+ * Workers are reached by the message that starts them: the one way that reaches all of them, on every Node, and leaves
+ * their flags, environment and options alone. docs/environments.md has the situations.
+ *
+ * Node's class calls its parent's constructor, which it looks up at that moment, and later in the same constructor
+ * posts the message by the public `MessagePort.prototype.postMessage`. So a parent in between knows when to look at the
+ * next message. This reaches every worker, also of a subclass or of a reference to Worker that is older than the
+ * install. But it is undocumented: if a future Node does it differently, nothing is recognised and nothing changed, and
+ * a warning says so.
+ *
+ * Invariant: `postMessage` is replaced only while `starting` is not empty. That ends within the constructor, or with
+ * the current tick if the constructor throws. If other code has wrapped our function by then, its function stays, and
+ * ours passes messages on.
  */
 
 const path = require('path')
-const { intercept } = require('./by-message/intercept')
-const { hostWorker, interpose, isInterposed } = require('./host-worker')
 const startingWorkers = require('../../agent/starting-workers')
+const { define, defineProperty, nextTick } = require('../../util/intrinsics')
+const { NO_TRACKED_FDS } = require('../../util/quirks')
 const shared = require('../../util/shared')
-const { threads } = require('../../util/worker-threads')
+const { isObject, ownValue } = require('../../util/values')
+const { isEnabled } = require('../../util/variables')
+const { keepCode, threads } = require('../../util/worker-threads')
+const { hostWorker, interpose, isInterposed } = require('./host-worker')
+// Not in the call: an install in a test file outlives that file's `require`.
+const letStart = require('./by-message/source')
+
+const { apply, construct, deleteProperty, getOwnPropertyDescriptor } = Reflect
 
 const ROOT = path.join(__dirname, '..', '..', '..')
 
@@ -81,13 +98,140 @@ exports.reach = function reach (engine, isAtLoad) {
  * installs have been undone.
  */
 function reachByMessage (HostWorker) {
-  if (!isInterposed(HostWorker)) state.leave = interpose(HostWorker, intercept(currentEntries))
+  if (!isInterposed(HostWorker)) state.leave = interpose(HostWorker, intercept)
   return state.leave && (() => {
     if (currentEntries() === undefined) state.leave()
   })
 }
 
-function warn (why) {
-  const remedy = '. Give Workers execArgv: [\'-r\', \'atomics-waitasync/force\']'
-  startingWorkers.warn('An install does not reach Workers: ' + why + remedy)
+/** How a program reaches those that an install does not. */
+const REMEDY = 'Give them execArgv: [\'-r\', \'atomics-waitasync/force\']'
+
+const warn = (why) => startingWorkers.warn('An install does not reach Workers: ' + why + '. ' + REMEDY)
+
+// ——— the message of a Worker that starts ———
+
+/** The entries of each Worker whose message is still to come. */
+const starting = new Map()
+/** The property `postMessage` before and after, while it is replaced. */
+let replaced
+
+/** The constructor of the parent's part of a Worker. */
+function intercept (target, args, newTarget) {
+  const worker = construct(target, args, newTarget)
+  const entries = currentEntries()
+  if (entries !== undefined) {
+    keepCode()
+    expectName()
+    expectMessage(worker, entries)
+  }
+  return worker
+}
+
+function expectMessage (worker, entries) {
+  if (starting.size === 0) nextTick(stopExpecting)
+  starting.set(worker, entries)
+  const { prototype } = threads.MessagePort
+  const before = getOwnPropertyDescriptor(prototype, 'postMessage')
+  if (replaced !== undefined || before === undefined || typeof before.value !== 'function') return
+  const postMessage = before.value
+  const after = Object.assign({ __proto__: null }, before, {
+    value (message) {
+      if (isLoadScript(message)) {
+        const worker = workerOf(this)
+        const entries = starting.get(worker)
+        const reached = starting.delete(worker)
+        if (reached) letStart(message, entries, takeName())
+        if (starting.size === 0) stopExpecting()
+        apply(postMessage, this, arguments)
+        // The Worker's constructor has not returned yet.
+        if (reached) nextTick(startingWorkers.add, worker)
+        return
+      }
+      return apply(postMessage, this, arguments)
+    }
+  })
+  replaced = { before, after }
+  defineProperty(prototype, 'postMessage', after)
+}
+
+function stopExpecting () {
+  starting.forEach((_, worker) => { if (hasThread(worker)) warnOf(worker) })
+  starting.clear()
+  forgetName()
+  if (replaced === undefined) return
+  const { prototype } = threads.MessagePort
+  if (prototype.postMessage === replaced.after.value) defineProperty(prototype, 'postMessage', replaced.before)
+  replaced = undefined
+}
+
+function warnOf ({ threadId }) {
+  startingWorkers.warn('An install did not reach the worker with the threadId ' + threadId + ': this Node starts ' +
+    'workers in an unknown way. ' + REMEDY)
+}
+
+/** Whether a worker has a thread: not if its constructor threw. */
+function hasThread (worker) {
+  try {
+    return worker.threadId > 0
+  } catch (_) {
+    return false
+  }
+}
+
+/** Finds the starting worker that has a port. It is a property with one of Node's symbols. */
+function workerOf (port) {
+  for (const worker of starting.keys()) {
+    if (Object.getOwnPropertySymbols(worker).some((symbol) => worker[symbol] === port)) return worker
+  }
+  return undefined
+}
+
+function isLoadScript (message) {
+  return typeof message === 'object' && message !== null && message.type === 'loadScript' &&
+    typeof message.filename === 'string' && message.doEval !== undefined && message.publicPort !== undefined
+}
+
+/** An option that the constructor reads before it posts its message. */
+const OPTION = NO_TRACKED_FDS ? 'stdin' : 'trackUnmanagedFds'
+const ObjectPrototype = Object.prototype
+
+let getter
+let name
+
+/**
+ * Prepares to find out the name of a new Worker. Reports and dumps show it, where Node's threads do not know theirs.
+ *
+ * Node's constructor keeps its options to itself. But it reads an option from them that hardly any program gives: so
+ * until it does, `Object.prototype` has a getter, which is called on the options. That is only where the environment
+ * asks for reports or dumps, and no code of the program's runs meanwhile but getters of the options.
+ */
+function expectName () {
+  forgetName()
+  if (threads.threadName !== undefined || !isEnabled()) return
+  if (getOwnPropertyDescriptor(ObjectPrototype, OPTION) !== undefined) return
+  getter = function () {
+    forgetName()
+    // Not by a getter, which was called once already.
+    const value = isObject(this) ? ownValue(this, 'name') : undefined
+    name = typeof value === 'string' && value !== '' ? value : undefined
+  }
+  // Assigned to an object, the property is defined on it, as without the getter.
+  const set = function (value) { define(this, OPTION, value, true, true) }
+  defineProperty(ObjectPrototype, OPTION, { get: getter, set, configurable: true })
+}
+
+/** Returns the name, once; undefined if there is none. */
+function takeName () {
+  const taken = name
+  forgetName()
+  return taken
+}
+
+/** Removes the getter, unless it was replaced, and forgets the name. */
+function forgetName () {
+  name = undefined
+  const property = getter && getOwnPropertyDescriptor(ObjectPrototype, OPTION)
+  if (property !== undefined && property.get === getter) deleteProperty(ObjectPrototype, OPTION)
+  getter = undefined
 }

@@ -1,7 +1,8 @@
 'use strict'
 
 /**
- * The host's own `waitAsync`, whose pending waits keep the event loop alive. By itself the host does not do so.
+ * Functions that wait in the host's queue. Those of the entry `/keep-alive` keep the event loop alive meanwhile; by
+ * itself the host does not do so.
  *
  * The package cannot know which threads may notify the host's queue (WebAssembly does so without any
  * JavaScript). So a pending wait holds the loop until it is settled, or released by `unref`. Result and promise
@@ -19,8 +20,9 @@
  * with a timer exactly while it holds the loop.
  */
 
-const { mark } = require('../util/host')
 const { bufferOf, isWebAssemblyMemory } = require('../util/intrinsics')
+const { MAPS_MEMORY } = require('../util/quirks')
+const { mark, markOf } = require('../util/realm')
 const { LONGEST_TIMER, clearInterval, setInterval } = require('../util/timers')
 
 /** The entries whose `waitAsync` takes a signal. */
@@ -100,11 +102,53 @@ function refuseSignal (options) {
   require('./signals').refuseSignal(options, 'this function waits: those of ' + OWN_QUEUE + ' take one')
 }
 
+/** The library; null if there is none. */
+let binding
+
+/** Whether an argument is on memory of several processes. It may be anything. */
+function crosses (typedArray, realm) {
+  try {
+    if (binding === undefined) {
+      binding = null
+      binding = require('../agent/load-binding').load()
+    }
+    return binding !== null && binding.mapsMemory() && require('./views').viewOf(typedArray, realm).crosses
+  } catch (_) {
+    // There is no library; or the host throws its own error.
+    return false
+  }
+}
+
+/**
+ * Makes `wait` and `waitAsync` for both kinds of memory. Where several processes share it, they wait in the package's
+ * own queue, which alone reaches the other processes.
+ *
+ * Whether there is such memory is asked of the native library, so the first call loads it, where a Node can have some.
+ * @param {{ wait: Function, waitAsync: Function }} others for all other memory
+ * @param {() => object} ours makes the trio on the package's own queue
+ */
+function createCrossing ({ wait, waitAsync }, realm, ours) {
+  if (!MAPS_MEMORY) return { wait, waitAsync }
+  const both = {
+    wait (typedArray, index, value, timeout) {
+      return apply(crosses(typedArray, realm) ? ours().wait : wait, this, arguments)
+    },
+    // The parameters without a default value are its `length`.
+    waitAsync (typedArray, index, value, timeout, options = undefined) {
+      return apply(crosses(typedArray, realm) ? ours().waitAsync : waitAsync, this, arguments)
+    }
+  }
+  return {
+    wait: mark(both.wait, 'host', realm.host),
+    waitAsync: mark(both.waitAsync, 'host', realm.host, markOf(waitAsync))
+  }
+}
+
 function takeThen () {
   then = getPrototypeOf((async () => {})()).then
 }
 
-module.exports = { OWN_QUEUE, createKeepAlive, exportHost, setRefed, track }
+module.exports = { OWN_QUEUE, createCrossing, createKeepAlive, exportHost, setRefed, track }
 
 // Last: that makes a promise, so a hook of async_hooks may use this file.
 takeThen()
