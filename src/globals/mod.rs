@@ -6,14 +6,15 @@ mod memory_probe;
 pub(crate) mod shared_words;
 #[cfg(unix)]
 pub(crate) mod signals;
-pub mod stalls;
 
+use std::env;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::time::Duration;
 
 use memory_probe::find_freed;
-use stalls::period;
+use napi_derive::napi;
 use waitasync_core::held::Process;
 use waitasync_core::lock::{Hold, Request, Word};
 use waitasync_core::mapped::words::SharedWord;
@@ -170,4 +171,34 @@ pub(crate) fn gave_up(request: Option<Request>) {
     if let Some(id) = request.and_then(Request::id) {
         PROCESS.names.forget(&PROCESS.store, id);
     }
+}
+
+/// The variable that says after how many milliseconds a wait for a lock is reported.
+pub(crate) const STALL_VARIABLE: &str = "ATOMICS_WAITASYNC_STALL";
+
+/// Returns the variable's value; `None` if it is not allowed. Read once, from the environment of the process: a Worker
+/// may have been given another environment.
+fn setting() -> Option<u32> {
+    /// The most that a timer of JavaScript takes.
+    const MOST: u32 = i32::MAX.cast_unsigned();
+    static SETTING: OnceLock<Option<u32>> = OnceLock::new();
+    *SETTING.get_or_init(|| {
+        let Some(text) = env::var_os(STALL_VARIABLE) else { return Some(0) };
+        let text = text.to_str()?.trim();
+        if text.is_empty() { Some(0) } else { text.parse().ok().filter(|&milliseconds| milliseconds <= MOST) }
+    })
+}
+
+/// Returns after how long waits are reported, if they are.
+pub(crate) fn period() -> Option<Duration> {
+    let milliseconds = setting().filter(|&milliseconds| milliseconds > 0)?;
+    Some(Duration::from_millis(milliseconds.into()))
+}
+
+/// Returns after how many milliseconds a wait is to be reported; 0: never. Undefined: the variable has a value that is
+/// not allowed, and this is the first call.
+#[napi(catch_unwind)]
+pub fn stall_after() -> Option<u32> {
+    static IS_TOLD: AtomicBool = AtomicBool::new(false);
+    setting().or_else(|| IS_TOLD.swap(true, Ordering::Relaxed).then_some(0))
 }

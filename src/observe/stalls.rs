@@ -13,8 +13,7 @@ use std::{process, thread};
 
 use napi_derive::napi;
 
-use crate::globals::PROCESS;
-use crate::globals::stalls::VARIABLE;
+use crate::globals::{PROCESS, STALL_VARIABLE};
 use crate::observe::standard_error;
 use waitasync_core::observe::reports::{Reported, Reports};
 use waitasync_core::panics::contained;
@@ -53,7 +52,7 @@ fn look_on(period: Duration) {
 fn look(reported: &mut Reported, period: Duration) {
     Reports::new(&PROCESS, reported, period).each(|wait, text, json| {
         if wait.blocked {
-            standard_error::leave(&format!("(node:{}) [{VARIABLE}] Warning: {text}\n", process::id()));
+            standard_error::leave(&format!("(node:{}) [{STALL_VARIABLE}] Warning: {text}\n", process::id()));
         }
         give(if wait.blocked { MAIN } else { wait.thread_id }, json, wait.blocked);
     });

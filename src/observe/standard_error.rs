@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use crate::globals::stalls::VARIABLE;
+use crate::globals::STALL_VARIABLE;
 use waitasync_core::json;
 use waitasync_core::sync::lock;
 
@@ -42,7 +42,7 @@ fn write_all(texts: &Receiver<String>) {
         let text = texts.try_recv().or_else(|_| match DROPPED.swap(0, Ordering::Relaxed) {
             0 => texts.recv(),
             dropped => Ok(format!(
-                "(node:{}) [{VARIABLE}] Warning: {dropped} reports of blocked threads were dropped, since nobody read \
+                "(node:{}) [{STALL_VARIABLE}] Warning: {dropped} reports of blocked threads were dropped, since nobody read \
                  the standard error.\n",
                 process::id()
             )),
