@@ -49,7 +49,8 @@ function standing () {
 /** Returns the functions for memory that several processes share. */
 function crossingTrio () {
   const { wait, waitAsync } = ownTrio(own)
-  return { wait, waitAsync: exportedOf(waitAsync) }
+  const crosses = (typedArray) => require('./atomics/functions').viewOf(typedArray, own).crosses
+  return { wait, waitAsync: exportedOf(waitAsync), crosses }
 }
 
 /** Whether an entry has been created. */

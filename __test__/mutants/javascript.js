@@ -27,7 +27,6 @@ const steps = 'lib/waiting/wait-steps.js'
 const slots = 'lib/agent/slots.js'
 const agent = 'lib/agent/agent.js'
 const functions = 'lib/atomics/functions.js'
-const operations = 'lib/atomics/views.js'
 const waitSignals = 'lib/atomics/signals.js'
 const queueSteps = 'lib/queue/steps.js'
 const queueMemory = 'lib/queue/memory.js'
@@ -530,7 +529,7 @@ module.exports = [
       'return (!view.wide || !NARROW_ATOMICS) && load(typedArray, i) !== v',
       'return false']
   ]),
-  ...of(operations, { test: 'atomics/timeouts', orTest: 'atomics/bad-input' }, [
+  ...of(functions, { test: 'atomics/timeouts', orTest: 'atomics/bad-input' }, [
     ['NaN is no timeout', 'return q !== q ? Infinity : q > 0 ? q : 0', 'return q > 0 ? q : 0']
   ]),
   ...of(notice, { test: 'atomics/wait-async-signal' }, [
@@ -572,7 +571,7 @@ module.exports = [
       'if (isExported && options !== undefined) refuseSignal(options)\n',
       '']
   ]),
-  ...of(operations, { test: 'atomics/bad-input' }, [
+  ...of(functions, { test: 'atomics/bad-input' }, [
     ['an index is not converted',
       'const accessIndex = ToIntegerOrInfinity(requestIndex)',
       'const accessIndex = requestIndex'],
@@ -820,7 +819,7 @@ module.exports = [
     ['a thread takes a stack for each wait', 'sampling.factor *= 2', 'sampling.factor *= 1']
   ]),
   // ——— classes, entries and memories ———
-  ...of('lib/util/lazy-class.js', { test: 'install/spies' }, [
+  ...of('lib/lazy.js', { test: 'install/spies' }, [
     ['frozen prototypes refuse tokens', 'if (!isShield(prototype, key)) deleteProperty', 'deleteProperty']
   ]),
   ...of('lib/named/lock.js', { test: 'install/spies' }, [

@@ -10,7 +10,6 @@
 
 const fs = require('fs')
 const path = require('path')
-const EXTERNAL = require('../util/external')
 const globalObject = require('../util/global')
 const { GETTERS_CRASH } = require('../util/quirks')
 const shared = require('../util/shared')
@@ -18,6 +17,12 @@ const { candidates, libraryFile, packageName } = require('./target')
 
 const { Reflect } = globalObject
 const { apply, set } = Reflect
+
+/** The message for a bundled package: how each bundler leaves it out. */
+const EXTERNAL = 'atomics-waitasync is in a bundle, but it has a native part and files that Workers load: it must ' +
+  'stay external, and be installed beside the bundle. esbuild: external: [\'atomics-waitasync\']; webpack: ' +
+  'externals: [/^atomics-waitasync/], externalsType: \'commonjs\'; Rollup: external: [/^atomics-waitasync/]; Vite: ' +
+  'ssr: { external: [\'atomics-waitasync\'] }; Next.js: serverExternalPackages: [\'atomics-waitasync\']'
 
 const HOME = path.join(__dirname, '..', '..')
 
@@ -157,4 +162,4 @@ function inRootContext (run) {
   else load().inRootContext(run)
 }
 
-module.exports = { inRootContext, load }
+module.exports = { EXTERNAL, inRootContext, load }

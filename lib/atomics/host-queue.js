@@ -106,13 +106,13 @@ function refuseSignal (options) {
 let binding
 
 /** Whether an argument is on memory of several processes. It may be anything. */
-function crosses (typedArray, realm) {
+function crosses (typedArray, ours) {
   try {
     if (binding === undefined) {
       binding = null
       binding = require('../agent/load-binding').load()
     }
-    return binding !== null && binding.mapsMemory() && require('./views').viewOf(typedArray, realm).crosses
+    return binding !== null && binding.mapsMemory() && ours().crosses(typedArray)
   } catch (_) {
     // There is no library; or the host throws its own error.
     return false
@@ -125,17 +125,17 @@ function crosses (typedArray, realm) {
  *
  * Whether there is such memory is asked of the native library, so the first call loads it, where a Node can have some.
  * @param {{ wait: Function, waitAsync: Function }} others for all other memory
- * @param {() => object} ours makes the trio on the package's own queue
+ * @param {() => object} ours makes those on the package's own queue; `crosses` says whether it has an argument's memory
  */
 function createCrossing ({ wait, waitAsync }, realm, ours) {
   if (!MAPS_MEMORY) return { wait, waitAsync }
   const both = {
     wait (typedArray, index, value, timeout) {
-      return apply(crosses(typedArray, realm) ? ours().wait : wait, this, arguments)
+      return apply(crosses(typedArray, ours) ? ours().wait : wait, this, arguments)
     },
     // The parameters without a default value are its `length`.
     waitAsync (typedArray, index, value, timeout, options = undefined) {
-      return apply(crosses(typedArray, realm) ? ours().waitAsync : waitAsync, this, arguments)
+      return apply(crosses(typedArray, ours) ? ours().waitAsync : waitAsync, this, arguments)
     }
   }
   return {

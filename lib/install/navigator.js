@@ -9,10 +9,9 @@
 
 const os = require('os')
 const { agent } = require('../agent/find-agent')
-const { lazy: { Lock, LockManager, locks } } = require('../lazy')
+const { lazy: { Lock, LockManager, locks }, loadNow } = require('../lazy')
 const globalObject = require('../util/global')
 const { defineProperty } = require('../util/intrinsics')
-const { loadNow } = require('../util/lazy-class')
 const { syncBuiltinESMExports } = require('../util/node-module')
 const { MAJOR } = require('../util/quirks')
 const shared = require('../util/shared')

@@ -2,7 +2,7 @@
 
 /** Locks that are held until `unlock()`. */
 
-const showState = require('../util/inspect')
+const { showState } = require('../util/instances')
 const observer = require('../waiting/observer')
 
 // Not on every Node.

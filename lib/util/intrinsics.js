@@ -58,20 +58,15 @@ function defineProperty (object, key, descriptor) {
   return defineBy(object, key, assign({ __proto__: null }, descriptor))
 }
 
-/** Gives a collection its prototype's present methods as own properties. */
-function withMethods (prototype, names) {
-  const methods = names.map((name) => [name, prototype[name]])
-  return (collection) => {
+/** Makes a function that makes collections. They have their prototype's present methods as own properties. */
+function maker (Class, names) {
+  const methods = Class && names.map((name) => [name, Class.prototype[name]])
+  return Class && ((argument) => {
+    const collection = new Class(argument)
     for (let n = 0; n < methods.length; n++) define(collection, methods[n][0], methods[n][1])
     return collection
-  }
+  })
 }
-const ofMap = withMethods(Map.prototype, ['delete', 'forEach', 'get', 'has', 'set'])
-const ofWeakMap = withMethods(WeakMap.prototype, ['delete', 'get', 'has', 'set'])
-const ofWeakSet = withMethods(WeakSet.prototype, ['add', 'has'])
-const ofWeakRef = WeakRef && withMethods(WeakRef.prototype, ['deref'])
-const Registry = REGISTRIES_HANG ? undefined : FinalizationRegistry
-const ofRegistry = Registry && withMethods(Registry.prototype, ['register'])
 
 module.exports = {
   ArrayBuffer, BigInt64Array, Error, Float64Array, Int32Array, Promise, RangeError, SharedArrayBuffer, String,
@@ -148,9 +143,9 @@ module.exports = {
     return array
   },
 
-  createFinalizationRegistry: Registry && ((callback) => ofRegistry(new Registry(callback))),
-  createMap: () => ofMap(new Map()),
-  createWeakMap: () => ofWeakMap(new WeakMap()),
-  createWeakRef: WeakRef && ((target) => ofWeakRef(new WeakRef(target))),
-  createWeakSet: () => ofWeakSet(new WeakSet())
+  createFinalizationRegistry: maker(REGISTRIES_HANG ? undefined : FinalizationRegistry, ['register']),
+  createMap: maker(Map, ['delete', 'forEach', 'get', 'has', 'set']),
+  createWeakMap: maker(WeakMap, ['delete', 'get', 'has', 'set']),
+  createWeakRef: maker(WeakRef, ['deref']),
+  createWeakSet: maker(WeakSet, ['add', 'has'])
 }

@@ -16,9 +16,9 @@
 const { createHash } = require('crypto')
 const fs = require('fs')
 const path = require('path')
+const { EXTERNAL } = require('../../lib/agent/load-binding')
 const { packageName } = require('../../lib/agent/target')
 const processes = require('../../lib/processes')
-const external = require('../../lib/util/external')
 const { targets } = require('./targets')
 
 const LIB = path.join(__dirname, '..', '..', 'lib')
@@ -95,7 +95,7 @@ const HEADER = `'use strict'
 const LINKER = `
 // An ES module has no such variable, and no require either: a bundler has joined these files to one.
 if (typeof __dirname === 'undefined') {
-  throw Object.assign(new Error(${JSON.stringify(external)}), { code: 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY' })
+  throw Object.assign(new Error(${JSON.stringify(EXTERNAL)}), { code: 'ERR_ATOMICS_WAITASYNC_NO_LIBRARY' })
 }
 
 const fs = require('fs')
