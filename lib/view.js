@@ -7,7 +7,7 @@ const {
   Int32Array, IsSharedArrayBuffer, RangeError, SharedArrayBuffer, TypeError, createArray, define, defineProperty,
   getOwnPropertyDescriptor, isInteger, load, sharedByteLengthOf, shield
 } = require('./util/intrinsics')
-const { showState } = require('./util/instances')
+const showState = require('./util/inspect')
 const { assertOptions, flag, includes, option } = require('./util/options')
 const { WRAPS_OFFSETS } = require('./util/quirks')
 const { assertStackToLoad } = require('./util/stack')

@@ -12,7 +12,7 @@ const fs = require('fs')
 const path = require('path')
 const globalObject = require('../util/global')
 const { GETTERS_CRASH } = require('../util/quirks')
-const shared = require('../util/shared')
+const { shared } = require('../util/worker-threads')
 const { candidates, libraryFile, packageName } = require('./target')
 
 const { Reflect } = globalObject

@@ -8,7 +8,7 @@
  * listeners, and remove all of them.
  */
 
-const shared = require('../util/shared')
+const { shared } = require('../util/worker-threads')
 
 const { apply } = Reflect
 const { getOwnPropertySymbols } = Object

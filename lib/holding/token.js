@@ -9,7 +9,7 @@
 
 const { assertStack } = require('../agent/find-agent')
 const { TypeError, define, shield } = require('../util/intrinsics')
-const { showState } = require('../util/instances')
+const showState = require('../util/inspect')
 const { notLocked } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 const { Hold, forget, releaseHold, holdOf, indexOf, readingTokens, rejectWait, sawOwnerDied } = require('./hold')

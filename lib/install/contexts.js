@@ -14,8 +14,7 @@
 
 const vm = require('vm')
 const { createWeakRef, defineProperty } = require('../util/intrinsics')
-const { syncBuiltinESMExports = () => {} } = require('../util/node-module')
-const shared = require('../util/shared')
+const { Module: { syncBuiltinESMExports = () => {} }, shared } = require('../util/worker-threads')
 
 const { apply, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { isPrototypeOf } = Object.prototype

@@ -12,11 +12,9 @@ const { agent } = require('../agent/find-agent')
 const { lazy: { Lock, LockManager, locks }, loadNow } = require('../lazy')
 const globalObject = require('../util/global')
 const { defineProperty } = require('../util/intrinsics')
-const { syncBuiltinESMExports } = require('../util/node-module')
 const { MAJOR } = require('../util/quirks')
-const shared = require('../util/shared')
 const { isObject } = require('../util/values')
-const { threads } = require('../util/worker-threads')
+const { Module: { syncBuiltinESMExports }, shared, threads } = require('../util/worker-threads')
 const { reach } = require('./workers/reach')
 
 const { getOwnPropertyDescriptor, getPrototypeOf } = Reflect

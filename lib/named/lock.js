@@ -8,7 +8,8 @@
 
 const { assertStack } = require('../agent/find-agent')
 const { TypeError, defineProperty, getOwnPropertyDescriptor, keys, shield } = require('../util/intrinsics')
-const { createSecrets, showState } = require('../util/instances')
+const showState = require('../util/inspect')
+const createSecrets = require('../util/secrets')
 const { forget } = require('../holding/hold')
 const theList = require('../holding/the-list')
 const { UnlockToken } = require('../holding/token')

@@ -12,7 +12,7 @@ const path = require('path')
 const { agent } = require('../agent/find-agent')
 const { Error, createMap, now } = require('../util/intrinsics')
 const { FRAMES_LACK_PREFIX } = require('../util/quirks')
-const shared = require('../util/shared')
+const { shared } = require('../util/worker-threads')
 const { STALL } = require('../util/variables')
 
 /** How many frames: the package's own, and as many as errors usually have. */

@@ -2,7 +2,7 @@
 
 /** Locks that are held until `unlock()`. */
 
-const { showState } = require('../util/instances')
+const showState = require('../util/inspect')
 const observer = require('../waiting/observer')
 
 // Not on every Node.

@@ -195,13 +195,13 @@ impl Environment {
         check_status!(unsafe { sys::napi_create_uint32(self.env, count as u32, &raw mut argument) })?;
         self.call(self.settle, Some(argument)).inspect_err(|_| {
             // An exception that is left behind would keep Node 10 from calling JavaScript again, and newer versions
-            // would only warn of a deprecation. The exception of a termination is no object.
-            self.take_exception(|kind, exception| {
-                if reports && kind == sys::ValueType::napi_object {
-                    // SAFETY: on the environment's thread, in a handle scope.
-                    unsafe { sys::napi_fatal_exception(self.env, exception) };
-                }
-            });
+            // would only warn of a deprecation.
+            if let Some(exception) = self.take_exception()
+                && reports
+            {
+                // SAFETY: on the environment's thread, in a handle scope.
+                unsafe { sys::napi_fatal_exception(self.env, exception) };
+            }
         })
     }
 
@@ -218,14 +218,10 @@ impl Environment {
         }
         let called = self.call(self.tick, function.map(Argument::read));
         if called.is_err() {
-            // A termination cannot be caught by JavaScript. Node-API takes it for an exception, `null`, which it would
-            // throw once more, and up to Node 16 that could be caught. So the exception is dropped here.
-            self.take_exception(|kind, exception| {
-                if kind != sys::ValueType::napi_null && kind != sys::ValueType::napi_undefined {
-                    // SAFETY: on the environment's thread, in a handle scope.
-                    unsafe { sys::napi_throw(self.env, exception) };
-                }
-            });
+            if let Some(exception) = self.take_exception() {
+                // SAFETY: on the environment's thread, in a handle scope.
+                unsafe { sys::napi_throw(self.env, exception) };
+            }
         }
         // SAFETY: opened above.
         unsafe { sys::napi_close_handle_scope(self.env, scope) };
@@ -233,16 +229,18 @@ impl Environment {
     }
 
     /// Takes the exception that a call left behind, if any.
-    fn take_exception(self, body: impl FnOnce(sys::napi_valuetype, sys::napi_value)) {
+    ///
+    /// A termination cannot be caught by JavaScript. Node-API takes it for an exception, `null`, which it would throw once
+    /// more, and up to Node 16 that could be caught. So that is dropped.
+    fn take_exception(self) -> Option<sys::napi_value> {
         let (mut exception, mut kind) = (ptr::null_mut(), sys::ValueType::napi_undefined);
         // SAFETY: on the environment's thread, in a handle scope; the out-parameters are live locals.
         let taken = unsafe {
             sys::napi_get_and_clear_last_exception(self.env, &raw mut exception) == sys::Status::napi_ok
                 && sys::napi_typeof(self.env, exception, &raw mut kind) == sys::Status::napi_ok
         };
-        if taken {
-            body(kind, exception);
-        }
+        let is_one = taken && kind != sys::ValueType::napi_null && kind != sys::ValueType::napi_undefined;
+        is_one.then_some(exception)
     }
 }
 

@@ -5,9 +5,8 @@
 const EventEmitter = require('events')
 const { LATE_HOOKS } = require('../../util/quirks')
 const { MARK } = require('../../util/realm')
-const shared = require('../../util/shared')
 const { isObject } = require('../../util/values')
-const { threads } = require('../../util/worker-threads')
+const { shared, threads } = require('../../util/worker-threads')
 
 const { get, getPrototypeOf, setPrototypeOf } = Reflect
 

@@ -2,7 +2,7 @@
 
 /** The first code of a worker: loads the entries, then runs the worker's own code. It removes its own traces before. */
 
-// `require('module')` takes long: see util/node-module.js, which this file, in a package of few files, cannot require.
+// `require('module')` takes long: see util/worker-threads.js. A package of few files has no such file to require.
 const Module = typeof module.constructor.runMain === 'function' ? module.constructor : require('module')
 const threads = require('worker_threads')
 
