@@ -66,7 +66,7 @@ function createEntry (name, ofProcess) {
   const { notify } = trio
   const { wait, waitAsync } = markOf(exported).engine === 'addon' ? { wait: trio.wait, waitAsync: exported }
     : require('./atomics/host-queue').createCrossing({ wait: trio.wait, waitAsync: exported }, own, crossingTrio)
-  let count
+  let functions
   const entry = {
     wait, notify, waitAsync,
 
@@ -84,11 +84,11 @@ function createEntry (name, ofProcess) {
     unref: (promise) => setRefed(promise, false, 'unref'),
 
     waiterCount (typedArray, index) {
-      if (count === undefined) {
+      if (functions === undefined) {
         assertStackToLoad()
-        count = require('./atomics/functions').createWaiterCount(own)
+        functions = require('./atomics/functions')
       }
-      return count(typedArray, index)
+      return functions.waiterCount(typedArray, index, own)
     }
   }
   for (const name of Object.keys(lazy)) defineProperty(entry, name, loadedWhenRead(name))

@@ -186,18 +186,16 @@ function createWaitAsync (realm, isExported) {
 }
 
 /**
- * Makes `waiterCount`, which counts an element's waiters in the package's own queue. These are blocked threads and
- * pending promises of all threads. Waiters in the host's queue are not known.
+ * Counts an element's waiters in the package's own queue. These are blocked threads and pending promises of all
+ * threads. Waiters in the host's queue are not known.
  *
  * @throws {TypeError} typedArray is not an Int32Array or BigInt64Array
  * @throws {RangeError} index is out of range
  */
-function createWaiterCount (realm) {
-  return function waiterCount (typedArray, index) {
-    const view = viewOf(typedArray, realm)
-    const i = validateIndex(view, index, realm)
-    return view.shared ? agent().waiterCount(view.address + i * size(view)) : 0
-  }
+function waiterCount (typedArray, index, realm) {
+  const view = viewOf(typedArray, realm)
+  const i = validateIndex(view, index, realm)
+  return view.shared ? agent().waiterCount(view.address + i * size(view)) : 0
 }
 
 // ——— a cache of typed arrays: each is validated once, and asked for its address. Only those on a SharedArrayBuffer are
@@ -323,4 +321,4 @@ function ToTimeout (timeout) {
   return q !== q ? Infinity : q > 0 ? q : 0 // eslint-disable-line no-self-compare
 }
 
-module.exports = { createAtomics, createWaiterCount, viewOf }
+module.exports = { createAtomics, viewOf, waiterCount }
