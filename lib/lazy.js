@@ -5,12 +5,10 @@
  * read, since most programs use one or two. But `import` reads all names at once: so ES modules get classes that load
  * their code at the first use. None of this code loads the native library before it needs it.
  *
- * A class whose code is loaded at its first use. It is used when it is called, or when a property is read that it does
- * not have yet. `import` reads all exports of an entry, so they have to be there without that code.
- *
- * Then the lazy class gets the properties of the loaded class, and its prototype those of the loaded class's
- * prototype. That prototype inherits from the late one from then on: so an object that the loaded code constructs by
- * its own name is an instance of both. It keeps its shields: the late one may be frozen at any time.
+ * A lazy class is used when it is called, or when a property is read that it does not have yet. Then it gets the
+ * properties of the loaded class, and its prototype those of the loaded class's prototype. That prototype inherits from
+ * the late one from then on: so an object that the loaded code constructs by its own name is an instance of both. It
+ * keeps its shields: the late one may be frozen at any time.
  *
  * Until then, each inherits from a stand-in that loads the code when it is asked for anything. Spies look for a method
  * along the prototype chain before they replace it, and delete their own from an object that had none. So the target of

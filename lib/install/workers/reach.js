@@ -136,18 +136,16 @@ function expectMessage (worker, entries) {
   const postMessage = before.value
   const after = Object.assign({ __proto__: null }, before, {
     value (message) {
-      if (isLoadScript(message)) {
-        const worker = workerOf(this)
-        const entries = starting.get(worker)
-        const reached = starting.delete(worker)
-        if (reached) letStart(message, entries, takeName())
-        if (starting.size === 0) stopExpecting()
-        apply(postMessage, this, arguments)
-        // The Worker's constructor has not returned yet.
-        if (reached) nextTick(startingWorkers.add, worker)
-        return
-      }
-      return apply(postMessage, this, arguments)
+      const worker = isLoadScript(message) ? workerOf(this) : undefined
+      if (worker === undefined) return apply(postMessage, this, arguments)
+      const entries = starting.get(worker)
+      starting.delete(worker)
+      letStart(message, entries, name)
+      forgetName()
+      if (starting.size === 0) stopExpecting()
+      apply(postMessage, this, arguments)
+      // The Worker's constructor has not returned yet.
+      nextTick(startingWorkers.add, worker)
     }
   })
   replaced = { before, after }
@@ -196,6 +194,7 @@ const OPTION = NO_TRACKED_FDS ? 'stdin' : 'trackUnmanagedFds'
 const ObjectPrototype = Object.prototype
 
 let getter
+/** The name of the latest Worker, until its message. */
 let name
 
 /**
@@ -218,13 +217,6 @@ function expectName () {
   // Assigned to an object, the property is defined on it, as without the getter.
   const set = function (value) { define(this, OPTION, value, true, true) }
   defineProperty(ObjectPrototype, OPTION, { get: getter, set, configurable: true })
-}
-
-/** Returns the name, once; undefined if there is none. */
-function takeName () {
-  const taken = name
-  forgetName()
-  return taken
 }
 
 /** Removes the getter, unless it was replaced, and forgets the name. */
