@@ -746,7 +746,7 @@ module.exports = [
   ...of(reports, { test: 'locks/observe/ended' }, [
     ['a possible pause is a stall', '!may_be_pause(entry) || age >= PATIENCE', 'true || age >= PATIENCE']
   ]),
-  ...of('core/src/observe/ended.rs', { test: 'locks/observe/ended' }, [
+  ...of('core/src/observe/survey.rs', { test: 'locks/observe/ended' }, [
     ['a thread that had ended before the wait makes it a stall', '|(ended, since)| ended.at > since', '|_| true']
   ]),
   ...of(reports, { test: 'locks/observe/stalls' }, [

@@ -159,7 +159,7 @@ const CONSTANTS = [
   ['profiling', /Of a stack, (\d+) frames/, 'call-stacks.js', 'FRAMES'],
   ['profiling', /when\s+([\d ]+) were known/, 'stacks.rs', 'MOST'],
   ['profiling', /when a stack had (\d+)/, 'profile.rs', 'MOST_LEAVES'],
-  ['debugging', /up to (\d+) such reports are kept/, 'standard_error.rs', 'MOST'],
+  ['debugging', /up to (\d+) such reports are kept/, 'observe/stalls.rs', 'MOST'],
   ['debugging', /The process keeps ([\d ]+) different stacks/, 'stacks.rs', 'MOST'],
   ['deadlocks', /at most\s+(\d+) cycles/, 'cycles.rs', 'MOST_CYCLES'],
   ['deadlocks', /hold one lock the first (\d+)/, 'cycles.rs', 'MOST'],

@@ -33,7 +33,7 @@ fn a_snapshot_has_the_holds_the_waits_and_their_cycle() {
         waiting.sort_unstable();
         assert_eq!(waiting, [(1, blocked[0]), (2, blocked[1])]);
         assert_eq!(snapshot.cycles.iter().map(Vec::len).collect::<Vec<_>>(), [2]);
-        let text = table::text_of(&table::rows_of(&snapshot));
+        let text = table::text_of(&snapshot.rows());
         let certain = text.contains("These threads wait for one another:");
         let probable = text.contains("These threads probably wait for one another:");
         assert_eq!((certain, probable), (blocked == [true, true], blocked != [true, true]), "{text}");

@@ -74,7 +74,7 @@ function warnPending () {
   if (more > 0) warn(more + ' more promises that wait for other locks are' + end + 'them.')
 }
 
-/** `MANNERS` in core/src/observe/ended.rs has the same numbers. */
+/** `MANNERS` in core/src/observe/rows.rs has the same numbers. */
 const MANNERS = { UNKNOWN: 0, TERMINATE: 1, END: 2, EXIT: 3, EXCEPTION: 4 }
 
 /**

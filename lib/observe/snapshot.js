@@ -16,7 +16,7 @@ exports.snapshot = function snapshot () {
   for (let n = 0; n < waiting.length; n++) completeEntry(waiting[n], stackText)
   for (let n = 0; n < cycles.length; n++) {
     for (let k = 0; k < cycles[n].length; k++) {
-      // Indices: see `write_link` in core/src/observe/lines.rs.
+      // Indices: see `write_link` in core/src/observe/rows.rs.
       const link = cycles[n][k]
       link.holds = link.holds < 0 ? waiting[~link.holds] : held[link.holds]
       link.waitsFor = waiting[link.waitsFor]

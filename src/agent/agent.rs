@@ -111,7 +111,7 @@ pub(crate) struct Agent {
     /// Locks of files, once there are any.
     pub(super) files: OnceCell<Box<Files>>,
     pub(crate) observer: &'static Observer,
-    /// How its thread ends, if it ends now: see `ended.rs` of `core/`.
+    /// How its thread ends, if it ends now: see `MANNERS` of `core/`.
     pub(crate) ends: Cell<u32>,
 }
 

@@ -12,11 +12,11 @@ use super::{operations, updating};
 use crate::agent::{Agent, Observer, note_loaded};
 use crate::globals::PROCESS;
 use crate::observe::{profile, stalls};
-use waitasync_core::observe::cycle;
+use waitasync_core::observe::sentences;
 use waitasync_core::queue::Location;
 
 static OBSERVER: Observer = Observer {
-    describe: |links| cycle::described(&PROCESS, links),
+    describe: |links| sentences::refused_cycle(&PROCESS, links),
     has_news: stalls::are_for,
     ended: &[
         |id, _| profile::end_thread(id),

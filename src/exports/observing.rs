@@ -6,7 +6,7 @@ use napi_derive::napi;
 
 use crate::agent::Agent;
 use crate::globals::PROCESS;
-use crate::observe::{stalls, standard_error};
+use crate::observe::stalls;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::stacks;
 use waitasync_core::observe::reports::Reports;
@@ -91,7 +91,7 @@ pub fn report_all(env: Env, slots: Vec<u32>) -> Result<Vec<String>> {
 #[napi(catch_unwind)]
 #[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 pub fn leave_report(text: String) {
-    standard_error::leave(&text);
+    stalls::leave(&text);
 }
 
 /// Returns the next report for this thread as JSON. Undefined if there is none, or if no string can hold the names in it.
@@ -113,7 +113,7 @@ pub fn waits_elsewhere(env: Env, name: Utf16String, holder: Option<String>) -> R
 #[allow(clippy::needless_pass_by_value, reason = "Node-API gives an object of its own")]
 pub fn format_snapshot(snapshot: Object<'_>) -> Result<String> {
     let links = |cycle: Vec<Object<'_>>| cycle.iter().map(link).collect();
-    let (held, waiting) = (rows(&snapshot, "held")?, rows(&snapshot, "waiting")?);
+    let (held, waiting) = (rows(&snapshot, "held", true)?, rows(&snapshot, "waiting", false)?);
     let cycles = required::<Vec<Vec<Object<'_>>>>(&snapshot, "cycles")?.into_iter().map(links);
     Ok(table::text_of(&Rows { held, waiting, cycles: cycles.collect::<Result<_>>()? }))
 }
@@ -122,12 +122,12 @@ fn required<T: FromNapiValue>(object: &Object<'_>, key: &str) -> Result<T> {
     object.get(key)?.ok_or_else(|| Error::new(Status::InvalidArg, format!("Missing field `{key}`")))
 }
 
-fn rows(snapshot: &Object<'_>, key: &str) -> Result<Vec<Row>> {
-    required::<Vec<Object<'_>>>(snapshot, key)?.iter().map(row).collect()
+fn rows(snapshot: &Object<'_>, key: &str, is_hold: bool) -> Result<Vec<Row>> {
+    required::<Vec<Object<'_>>>(snapshot, key)?.iter().map(|entry| row(entry, is_hold)).collect()
 }
 
-fn row(entry: &Object<'_>) -> Result<Row> {
-    let stack = |key| Ok::<_, Error>(entry.get::<String>(key)?.map_or(Stack::Unknown, |text| Stack::Text(text.into())));
+fn row(entry: &Object<'_>, is_hold: bool) -> Result<Row> {
+    let call = entry.get::<String>(if is_hold { "taken" } else { "called" })?;
     let ended = entry.get::<Vec<Object<'_>>>("ended")?;
     Ok(Row {
         kind: required(entry, "kind")?,
@@ -139,8 +139,8 @@ fn row(entry: &Object<'_>) -> Result<Row> {
         thread_name: entry.get("threadName")?,
         blocked: required(entry, "blocked")?,
         milliseconds: entry.get("milliseconds")?,
-        taken: stack("taken")?,
-        called: stack("called")?,
+        is_hold,
+        call: call.map_or(Stack::Unknown, |text| Stack::Text(text.into())),
         collected: entry.get("collected")?,
         awaits: entry.get("awaits")?,
         ended: ended.map(|all| all.iter().map(ended_row).collect::<Result<_>>()).transpose()?,
@@ -157,9 +157,11 @@ fn ended_row(thread: &Object<'_>) -> Result<EndedRow> {
 }
 
 fn link(link: &Object<'_>) -> Result<RowLink> {
-    let (holds, waits_for) = (row(&required(link, "holds")?)?, row(&required(link, "waitsFor")?)?);
-    // The entries do not tell.
+    let (mut holds, waits_for) = (row(&required(link, "holds")?, true)?, row(&required(link, "waitsFor")?, false)?);
+    // The entries do not tell whether it is ahead by its wait.
     let key = |row: &Row| (row.id.to_bits(), row.mode.clone(), row.milliseconds.map(f64::to_bits));
-    let is_ahead = holds.taken.text().is_none() && key(&holds) == key(&waits_for);
-    Ok(RowLink { holds, waits_for, is_ahead })
+    if holds.call.text().is_none() && key(&holds) == key(&waits_for) {
+        holds = row(&required(link, "holds")?, false)?;
+    }
+    Ok(RowLink { holds, waits_for })
 }

@@ -11,7 +11,7 @@ use napi_derive::napi;
 
 use crate::agent::Agent;
 use crate::globals::PROCESS;
-use waitasync_core::observe::{Snapshot, lines, table};
+use waitasync_core::observe::{Snapshot, rows, table};
 
 /// Lets the signal of `ATOMICS_WAITASYNC_DUMP` write a snapshot from now on.
 ///
@@ -49,14 +49,14 @@ fn next_number() -> u32 {
 
 fn write(number: u32, snapshot: &Snapshot, is_json: bool, mut write: impl FnMut(&[u8])) {
     if !is_json {
-        let text = table::text_of(&table::rows_of(snapshot));
+        let text = table::text_of(&snapshot.rows());
         let is_empty = snapshot.held.is_empty() && snapshot.waiting.is_empty();
         let hint = if is_empty || PROCESS.stall_after.is_some() { "" } else { HINT };
         write(format!("(node:{}) [ATOMICS_WAITASYNC_DUMP] {text}{hint}", process::id()).as_bytes());
         return;
     }
     let mut text = String::new();
-    lines::write(number, snapshot, |line| {
+    rows::write_lines(number, snapshot, |line| {
         text.push_str(line);
         if text.len() >= PIECE {
             write(text.as_bytes());
@@ -73,7 +73,7 @@ mod signals {
 
     use super::{next_number, write};
     use crate::globals::{PROCESS, signals};
-    use crate::observe::{standard_error, variable};
+    use crate::observe::{stalls, variable};
     use waitasync_core::observe::Snapshot;
 
     /// The signals that programs may use. Node and V8 need the others themselves, or they end the process.
@@ -107,7 +107,7 @@ mod signals {
     }
 
     fn dump() {
-        write(next_number(), &Snapshot::take(&PROCESS), *IS_JSON, standard_error::write);
+        write(next_number(), &Snapshot::take(&PROCESS), *IS_JSON, stalls::write);
     }
 
     /// Makes a dump for nobody when its thread begins. A later one then needs little more memory.

@@ -3,7 +3,6 @@
 pub mod dump;
 pub mod profile;
 pub mod stalls;
-pub(crate) mod standard_error;
 
 /// Returns a variable of the process's environment, unless it is empty: a Worker may have another environment.
 fn variable(name: &str) -> Option<String> {

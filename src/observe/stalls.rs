@@ -4,17 +4,21 @@
 //! and a thread that waits may be blocked or busy. A promise's report is for its thread, whose agent is rung. That of a
 //! blocked thread is written to the standard error; the main thread publishes it, since the blocked one can call no
 //! listener.
+//!
+//! Whoever should read the standard error may stand still, and a thread that writes then waits for ever. So a thread
+//! with something to report only leaves its text to a thread that writes.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use std::{process, thread};
+use std::{io, process, thread};
 
 use napi_derive::napi;
 
 use crate::globals::{PROCESS, STALL_VARIABLE};
-use crate::observe::standard_error;
+use waitasync_core::json;
 use waitasync_core::observe::reports::{Reported, Reports};
 use waitasync_core::panics::contained;
 use waitasync_core::sync::lock;
@@ -52,7 +56,7 @@ fn look_on(period: Duration) {
 fn look(reported: &mut Reported, period: Duration) {
     Reports::new(&PROCESS, reported, period).each(|wait, text, json| {
         if wait.blocked {
-            standard_error::leave(&format!("(node:{}) [{STALL_VARIABLE}] Warning: {text}\n", process::id()));
+            leave(&format!("(node:{}) [{STALL_VARIABLE}] Warning: {text}\n", process::id()));
         }
         give(if wait.blocked { MAIN } else { wait.thread_id }, json, wait.blocked);
     });
@@ -63,10 +67,7 @@ fn look(reported: &mut Reported, period: Duration) {
 /// Each with its thread.
 static REPORTS: Mutex<VecDeque<(u32, String)>> = Mutex::new(VecDeque::new());
 
-/// Whether there are any: kept here so that reading it takes no lock.
-static ARE_THERE: AtomicBool = AtomicBool::new(false);
-
-/// So many of those of blocked threads are kept while the main thread is busy.
+/// So many reports of blocked threads are kept while the main thread is busy, and so many texts to be written.
 const MOST: usize = 100;
 
 /// Leaves a report for a thread, and rings it. It may be left out if it has been written already.
@@ -77,7 +78,6 @@ fn give(thread_id: u32, json: String, is_written: bool) {
     let mut reports = lock(&REPORTS);
     if !is_written || reports.iter().filter(|(id, _)| *id == thread_id).count() < MOST {
         reports.push_back((thread_id, json));
-        ARE_THERE.store(true, Ordering::Relaxed);
     }
     drop(reports);
     outbox.ring();
@@ -85,19 +85,94 @@ fn give(thread_id: u32, json: String, is_written: bool) {
 
 /// Whether there is a report for this thread.
 pub(crate) fn are_for(thread_id: u32) -> bool {
-    ARE_THERE.load(Ordering::Relaxed) && lock(&REPORTS).iter().any(|(id, _)| *id == thread_id)
+    PROCESS.stall_after.is_some() && lock(&REPORTS).iter().any(|(id, _)| *id == thread_id)
 }
 
 /// Returns a thread's next report as JSON: see `write` in core/src/observe/reports.rs.
 pub(crate) fn next(thread_id: u32) -> Option<String> {
     let mut reports = lock(&REPORTS);
     let index = reports.iter().position(|(id, _)| *id == thread_id)?;
-    let (_, next) = reports.remove(index)?;
-    ARE_THERE.store(!reports.is_empty(), Ordering::Relaxed);
-    Some(next)
+    reports.remove(index).map(|(_, json)| json)
 }
 
 /// Forgets the reports for a thread that ends.
 pub(crate) fn forget(thread_id: u32) {
     lock(&REPORTS).retain(|(id, _)| *id != thread_id);
+}
+
+// ——— The standard error ———
+
+/// How many texts were dropped since that was written.
+static DROPPED: AtomicU64 = AtomicU64::new(0);
+
+/// Leaves a text to be written. Does not wait. Functions in it may have any names.
+pub(crate) fn leave(text: &str) {
+    static WRITER: Mutex<Option<SyncSender<String>>> = Mutex::new(None);
+    let mut writer = lock(&WRITER);
+    if writer.is_none() {
+        let (sender, texts) = sync_channel(MOST);
+        let thread = thread::Builder::new().name("atomics-stderr".into()).spawn(move || write_all(&texts));
+        // Without a thread, the next text has another try.
+        *writer = thread.is_ok().then_some(sender);
+    }
+    let is_left = |writer: &SyncSender<_>| writer.try_send(json::shown(text).into_owned()).is_ok();
+    if !writer.as_ref().is_some_and(is_left) {
+        DROPPED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Writes the texts. Behind all of them comes the number of those that were dropped.
+fn write_all(texts: &Receiver<String>) {
+    loop {
+        let text = texts.try_recv().or_else(|_| match DROPPED.swap(0, Ordering::Relaxed) {
+            0 => texts.recv(),
+            dropped => Ok(format!(
+                "(node:{}) [{STALL_VARIABLE}] Warning: {dropped} reports of blocked threads were dropped, since nobody read \
+                 the standard error.\n",
+                process::id()
+            )),
+        });
+        let Ok(text) = text else { return };
+        write(text.as_bytes());
+    }
+}
+
+/// Writes a text as one piece, if it can be written.
+pub(crate) fn write(mut bytes: &[u8]) {
+    static WRITING: Mutex<()> = Mutex::new(());
+    let _writing = lock(&WRITING);
+    while !bytes.is_empty() {
+        match write_some(bytes) {
+            Ok(written @ 1..) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait_for_room(),
+            _ => return,
+        }
+    }
+}
+
+/// Writes a part; without the lock of Rust's `stderr`, for which others would wait.
+#[cfg(unix)]
+fn write_some(bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: bytes that are there during the call.
+    let written = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
+    usize::try_from(written).map_err(|_| io::Error::last_os_error())
+}
+
+/// Waits until there is room: Node may have made it non-blocking.
+#[cfg(unix)]
+fn wait_for_room() {
+    let mut room = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one live record.
+    unsafe { libc::poll(&raw mut room, 1, -1) };
+}
+
+#[cfg(not(unix))]
+fn write_some(bytes: &[u8]) -> io::Result<usize> {
+    io::Write::write(&mut io::stderr(), bytes)
+}
+
+#[cfg(not(unix))]
+fn wait_for_room() {
+    thread::yield_now();
 }

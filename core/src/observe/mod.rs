@@ -2,10 +2,6 @@
 //!
 //! Snapshots, deadlocks, reports of stalls, dumps and profiles are made of these.
 
-pub mod cycle;
-mod distinct_frames;
-mod ended;
-pub mod lines;
 pub mod reports;
 pub mod rows;
 pub mod sentences;

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::rows::{Stack, write_cycle};
-use super::sentences::{cycle_rows, cycle_text, is_for_message, may_be_pause, row};
+use super::rows::{Stack, cycle_rows, is_for_message, may_be_pause, row, write_cycle};
+use super::sentences::cycle_text;
 use super::snapshot::Snapshot;
 use super::survey::Entry;
 use super::wait_report::WaitReport;

@@ -1,11 +1,21 @@
 //! Entries of a snapshot, as users have them: of these, objects, texts and JSON are made.
+//!
+//! JSON is for JavaScript, and, one object a line, for `ATOMICS_WAITASYNC_DUMP_FORMAT=json`. The first of these lines has
+//! the numbers of all lists. Each further one is an element of one of them, as `snapshot()` has it, and says of which:
+//! `held`, `waiting`, `cycles`. All have the process, and the number of the dump in it.
 
 use std::fmt::{self, Write};
+use std::process;
 use std::sync::Arc;
 
-use crate::held::stacks;
-use crate::held::{NONE, StackId};
+use super::snapshot::{self, Entries, Snapshot};
+use super::survey::{Entry, What};
+use crate::clock::Timestamp;
+use crate::held::{NONE, StackId, WAIT_KIND_BITS, stacks};
 use crate::json::{self, Text};
+use crate::lock::cycles::{Has, Link};
+use crate::lock::tracked_buffers::Ended;
+use crate::lock::{Hold, Mode};
 
 /// The stack of a call.
 #[derive(Default)]
@@ -52,10 +62,10 @@ pub struct Row {
     pub blocked: bool,
     /// For how long.
     pub milliseconds: Option<f64>,
-    /// The stack of the call that took it.
-    pub taken: Stack,
-    /// The stack of the call that waits.
-    pub called: Stack,
+    /// Whether it is a hold, and no wait.
+    pub is_hold: bool,
+    /// The stack of the call that took it, or that waits: `taken`, or `called`.
+    pub call: Stack,
     /// Whether its token has been collected.
     pub collected: Option<bool>,
     /// The process for which it waits: it has the lock of several processes behind this name, or in shared memory.
@@ -78,12 +88,11 @@ pub struct EndedRow {
 
 /// A link of a cycle, as users have it.
 pub struct RowLink {
-    /// The thread's hold, or its place.
+    /// The thread's hold; or the wait by which it is an obstacle: it is ahead in the line, though it may hold the
+    /// word, too.
     pub holds: Row,
     /// The thread's wait.
     pub waits_for: Row,
-    /// Whether the thread is an obstacle by its wait: it is ahead in the line, though it may hold the word, too.
-    pub is_ahead: bool,
 }
 
 /// A result of `snapshot()`.
@@ -95,6 +104,128 @@ pub struct Rows {
     /// Cycles.
     pub cycles: Vec<Vec<RowLink>>,
 }
+
+// ——— Of entries ———
+
+/// What users read of each wait kind, the kind, the mode and the awaited part: `NOTIFIED` in `lib/waiting/kinds.js`.
+pub const NOTIFIED: &[(&str, Option<&str>, &str)] = &[
+    ("wait", None, ""),
+    ("Condition", None, ""),
+    ("Barrier", None, "the other parties of "),
+    ("Latch", None, ""),
+    ("Queue", Some("put"), "room in "),
+    ("Queue", Some("take"), "a message of "),
+    ("Queue", Some("use"), "a message of "),
+    ("Queue", Some("idle"), "the end of all work of "),
+];
+
+const _: () = assert!(NOTIFIED.len() <= 1 << WAIT_KIND_BITS, "WAIT_KIND_BITS has no room for another kind of wait");
+
+/// Of what no version of `lib/` that belongs to this code awaits.
+const UNKNOWN: (&str, Option<&str>) = ("unknown", None);
+
+/// Returns the kind and the mode of a hold, request or wait. `described` in `lib/holding/request.js` has the same words.
+fn words(what: What) -> (&'static str, Option<&'static str>) {
+    let mode = |mode| Some(if mode == Mode::Exclusive { "exclusive" } else { "shared" });
+    let hold = match what {
+        What::Awaits(kind) => {
+            let row = NOTIFIED.get((kind % (1 << WAIT_KIND_BITS)) as usize);
+            return row.map_or(UNKNOWN, |&(kind, mode, _)| (kind, mode));
+        }
+        What::Requests(request) => request.hold(),
+        What::Holds(hold) => hold,
+    };
+    match hold {
+        Hold::Lock => ("AsyncLock", mode(Mode::Exclusive)),
+        Hold::Shared => ("RwLock", mode(Mode::Shared)),
+        Hold::Exclusive => ("RwLock", mode(Mode::Exclusive)),
+        Hold::Named(how, _) => ("named", mode(how)),
+        Hold::Lease(_) => ("Queue", Some("use")),
+        Hold::Permits(_) | Hold::Limited(_) => ("Semaphore", Some("permits")),
+        // No snapshot has these: see `is_visible`.
+        Hold::Inner | Hold::Owed(_) | Hold::Putter(_) | Hold::BlockedPutter(_) => UNKNOWN,
+    }
+}
+
+/// Whether a wait may last for as long as the program likes: one for a notification, but for room in a queue.
+pub fn may_be_pause(wait: &Entry) -> bool {
+    wait.what.wait_kind().is_some() && words(wait.what).1 != Some("put")
+}
+
+/// Whether a wait is for a message: the holders of others do not keep it waiting.
+pub fn is_for_message(wait: &Entry) -> bool {
+    wait.what.wait_kind().is_some() && matches!(words(wait.what).1, Some("take" | "use"))
+}
+
+/// Makes the row of an entry for people.
+pub fn shown_row(now: Timestamp, entry: &Entry) -> Row {
+    row(now, entry, Stack::shown)
+}
+
+pub fn link_rows(now: Timestamp, (has, waits_for): Entries<'_>, stack: fn(StackId) -> Stack) -> RowLink {
+    RowLink { holds: row(now, has, stack), waits_for: row(now, waits_for, stack) }
+}
+
+pub fn cycle_rows(snapshot: &Snapshot, cycle: &[Link], stack: fn(StackId) -> Stack) -> Vec<RowLink> {
+    cycle.iter().map(|link| link_rows(snapshot.now, snapshot.entries(link), stack)).collect()
+}
+
+/// Makes the row of an entry.
+pub fn row(now: Timestamp, entry: &Entry, stack: fn(StackId) -> Stack) -> Row {
+    // Whole microseconds of both, so that their sum is the same in every snapshot.
+    let micros = |moment: Timestamp| moment.as_nanos() / 1000;
+    let (kind, mode) = words(entry.what);
+    let amount = match entry.what.hold() {
+        Some(Hold::Permits(amount) | Hold::Limited(amount)) => Some(f64::from(amount)),
+        _ => None,
+    };
+    Row {
+        kind: kind.to_owned(),
+        mode: mode.map(str::to_owned),
+        name: entry.name.as_ref().map(|name| name.to_vec()),
+        amount,
+        id: snapshot::id(entry.place()) as f64,
+        thread_id: entry.thread_id.into(),
+        thread_name: entry.thread_name.as_deref().map(str::to_owned),
+        blocked: entry.blocked,
+        milliseconds: entry.since.map(|since| micros(now).saturating_sub(micros(since)) as f64 / 1e3),
+        is_hold: matches!(entry.what, What::Holds(_)),
+        call: stack(entry.call),
+        collected: entry.is_orphaned.then_some(true),
+        awaits: entry.holder_elsewhere.as_deref().map(str::to_owned),
+        ended: ended_rows(now, &entry.ended),
+    }
+}
+
+/// How a thread ends: for programs, and in a sentence. `MANNERS` in `lib/agent/ending.js` has the numbers. The first is
+/// that of a thread that does not tell.
+pub const MANNERS: [(Option<&str>, &str); 5] = [
+    (None, "ended"),
+    (Some("terminate"), "was terminated"),
+    (Some("end"), "came to its end"),
+    (Some("exit"), "ended by process.exit()"),
+    (Some("exception"), "ended by an uncaught exception"),
+];
+
+fn ended_rows(now: Timestamp, ended: &[Arc<Ended>]) -> Option<Vec<EndedRow>> {
+    let row = |ended: &Arc<Ended>| EndedRow {
+        thread_id: ended.thread_id.into(),
+        thread_name: ended.thread_name.as_deref().map(str::to_owned),
+        how: MANNERS.get(ended.manner as usize).and_then(|(how, _)| how.map(str::to_owned)),
+        milliseconds: Some(now.duration_since(ended.at).as_secs_f64() * 1e3),
+    };
+    (!ended.is_empty()).then(|| ended.iter().map(row).collect())
+}
+
+impl Snapshot {
+    pub fn rows(&self) -> Rows {
+        let rows = |entries: &[Entry]| entries.iter().map(|entry| shown_row(self.now, entry)).collect();
+        let cycles = self.cycles.iter().map(|cycle| cycle_rows(self, cycle, Stack::shown)).collect();
+        Rows { held: rows(&self.held), waiting: rows(&self.waiting), cycles }
+    }
+}
+
+// ——— JSON ———
 
 impl Row {
     /// Writes it as an object of JSON.
@@ -119,12 +250,11 @@ impl Row {
             Some(milliseconds) => write!(text, "{milliseconds:.3}")?,
             None => text.write_str("null")?,
         }
-        for (key, stack) in [("taken", &self.taken), ("called", &self.called)] {
-            match stack {
-                Stack::Unknown => {}
-                Stack::Number(number) => write!(text, ",\"{key}\":{number}")?,
-                Stack::Text(stack) => write_string(text, key, Some(stack))?,
-            }
+        let key = if self.is_hold { "taken" } else { "called" };
+        match &self.call {
+            Stack::Unknown => {}
+            Stack::Number(number) => write!(text, ",\"{key}\":{number}")?,
+            Stack::Text(stack) => write_string(text, key, Some(stack))?,
         }
         if self.collected == Some(true) {
             text.write_str(",\"collected\":true")?;
@@ -171,4 +301,63 @@ fn write_units(text: &mut Text, key: &str, value: Option<impl Iterator<Item = u1
     let Some(value) = value else { return Ok(()) };
     write!(text, ",\"{key}\":")?;
     json::string(text, value)
+}
+
+/// Writes a snapshot, a line at a time. `dump`: its number.
+pub fn write_lines(dump: u32, snapshot: &Snapshot, mut line: impl FnMut(&str)) {
+    let Rows { held, waiting, cycles } = snapshot.rows();
+    let mut line = |write: &dyn Fn(&mut Text) -> fmt::Result| {
+        let text = json::text(|text| {
+            write!(text, "{{\"pid\":{},\"dump\":{dump}", process::id())?;
+            write(text)?;
+            text.write_str("}\n")
+        });
+        line(&text);
+    };
+    line(&|text| write!(text, ",\"held\":{},\"waiting\":{},\"cycles\":{}", held.len(), waiting.len(), cycles.len()));
+    for cycle in &cycles {
+        line(&|text| {
+            text.write_str(",\"list\":\"cycles\",\"links\":")?;
+            write_cycle(text, cycle)
+        });
+    }
+    for (list, rows) in [("held", &held), ("waiting", &waiting)] {
+        for row in rows {
+            line(&|text| {
+                write!(text, ",\"list\":\"{list}\",")?;
+                row.write_fields(text)
+            });
+        }
+    }
+}
+
+impl Snapshot {
+    /// Writes it for `snapshot` in `lib/observe/snapshot.js`.
+    pub fn json(&self) -> String {
+        let row = |text: &mut Text, entry: &_| row(self.now, entry, Stack::number).write(text);
+        json::text(|text| {
+            text.write_str("{\"held\":")?;
+            json::array(text, &self.held, row)?;
+            text.write_str(",\"waiting\":")?;
+            json::array(text, &self.waiting, row)?;
+            text.write_str(",\"cycles\":")?;
+            json::array(text, &self.cycles, |text, cycle| {
+                let certain = cycle.iter().all(|link| self.waiting[link.waits_for].blocked);
+                json::array(text, cycle, |text, link| self.write_link(text, link, certain))
+            })?;
+            text.write_char('}')
+        })
+    }
+
+    /// Writes a link with two indices: of the thread's hold, in the list of holds, or, below 0, `!index` in the other;
+    /// and of the wait that it waits for.
+    fn write_link(&self, text: &mut Text, &Link { has, waits_for }: &Link, certain: bool) -> fmt::Result {
+        let Entry { thread_id, blocked, .. } = self.waiting[waits_for];
+        let holds = match has {
+            Has::Held(index) => index.cast_signed(),
+            Has::Awaited(index) => !index.cast_signed(),
+        };
+        write!(text, "{{\"threadId\":{thread_id},\"holds\":{holds},\"waitsFor\":{waits_for}")?;
+        write!(text, ",\"blocked\":{blocked},\"certain\":{certain}}}")
+    }
 }

@@ -3,109 +3,15 @@
 //! Dumps, `formatSnapshot` and reports of stalls are made of them.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
-use super::distinct_frames::DistinctFrames;
-use super::ended::{ended_rows, words_of};
-use super::rows::{EndedRow, Row, RowLink, Stack};
-use super::snapshot::{self, Entries, Snapshot};
-use super::survey::{Entry, What};
-use crate::clock::Timestamp;
-use crate::held::{StackId, WAIT_KIND_BITS};
+use super::rows::{EndedRow, MANNERS, NOTIFIED, Row, RowLink, Stack, link_rows};
+use super::snapshot::Entries;
+use super::survey::{Entry, JUST_BEGUN, What, entry};
+use crate::clock::now;
+use crate::held::{Held, Known, NONE, Process};
 use crate::json;
-use crate::lock::cycles::Link;
-use crate::lock::{Hold, Mode};
-
-/// What users read of each wait kind, the kind, the mode and the awaited part: `NOTIFIED` in `lib/waiting/kinds.js`.
-const NOTIFIED: &[(&str, Option<&str>, &str)] = &[
-    ("wait", None, ""),
-    ("Condition", None, ""),
-    ("Barrier", None, "the other parties of "),
-    ("Latch", None, ""),
-    ("Queue", Some("put"), "room in "),
-    ("Queue", Some("take"), "a message of "),
-    ("Queue", Some("use"), "a message of "),
-    ("Queue", Some("idle"), "the end of all work of "),
-];
-
-const _: () = assert!(NOTIFIED.len() <= 1 << WAIT_KIND_BITS, "WAIT_KIND_BITS has no room for another kind of wait");
-
-/// Of what no version of `lib/` that belongs to this code awaits.
-const UNKNOWN: (&str, Option<&str>) = ("unknown", None);
-
-/// Returns the kind and the mode of a hold, request or wait. `described` in `lib/holding/request.js` has the same words.
-fn words(what: What) -> (&'static str, Option<&'static str>) {
-    let mode = |mode| Some(if mode == Mode::Exclusive { "exclusive" } else { "shared" });
-    let hold = match what {
-        What::Awaits(kind) => {
-            let row = NOTIFIED.get((kind % (1 << WAIT_KIND_BITS)) as usize);
-            return row.map_or(UNKNOWN, |&(kind, mode, _)| (kind, mode));
-        }
-        What::Requests(request) => request.hold(),
-        What::Holds(hold) => hold,
-    };
-    match hold {
-        Hold::Lock => ("AsyncLock", mode(Mode::Exclusive)),
-        Hold::Shared => ("RwLock", mode(Mode::Shared)),
-        Hold::Exclusive => ("RwLock", mode(Mode::Exclusive)),
-        Hold::Named(how, _) => ("named", mode(how)),
-        Hold::Lease(_) => ("Queue", Some("use")),
-        Hold::Permits(_) | Hold::Limited(_) => ("Semaphore", Some("permits")),
-        // No snapshot has these: see `is_visible`.
-        Hold::Inner | Hold::Owed(_) | Hold::Putter(_) | Hold::BlockedPutter(_) => UNKNOWN,
-    }
-}
-
-/// Whether a wait may last for as long as the program likes: one for a notification, but for room in a queue.
-pub fn may_be_pause(wait: &Entry) -> bool {
-    wait.what.wait_kind().is_some() && words(wait.what).1 != Some("put")
-}
-
-/// Whether a wait is for a message: the holders of others do not keep it waiting.
-pub fn is_for_message(wait: &Entry) -> bool {
-    wait.what.wait_kind().is_some() && matches!(words(wait.what).1, Some("take" | "use"))
-}
-
-/// Makes the row of an entry for people.
-pub fn shown_row(now: Timestamp, entry: &Entry) -> Row {
-    row(now, entry, Stack::shown)
-}
-
-pub fn link_rows(now: Timestamp, (has, waits_for): Entries<'_>, stack: fn(StackId) -> Stack) -> RowLink {
-    RowLink { holds: row(now, has, stack), waits_for: row(now, waits_for, stack), is_ahead: !has.what.is_hold() }
-}
-
-pub fn cycle_rows(snapshot: &Snapshot, cycle: &[Link], stack: fn(StackId) -> Stack) -> Vec<RowLink> {
-    cycle.iter().map(|link| link_rows(snapshot.now, snapshot.entries(link), stack)).collect()
-}
-
-/// Makes the row of an entry.
-pub fn row(now: Timestamp, entry: &Entry, stack: fn(StackId) -> Stack) -> Row {
-    // Whole microseconds of both, so that their sum is the same in every snapshot.
-    let micros = |moment: Timestamp| moment.as_nanos() / 1000;
-    let (call, unknown) = (stack(entry.call), Stack::Unknown);
-    let (taken, called) = if entry.what.is_hold() { (call, unknown) } else { (unknown, call) };
-    let (kind, mode) = words(entry.what);
-    let amount = match entry.what.hold() {
-        Some(Hold::Permits(amount) | Hold::Limited(amount)) => Some(f64::from(amount)),
-        _ => None,
-    };
-    Row {
-        kind: kind.to_owned(),
-        mode: mode.map(str::to_owned),
-        name: entry.name.as_ref().map(|name| name.to_vec()),
-        amount,
-        id: snapshot::id(entry.place()) as f64,
-        thread_id: entry.thread_id.into(),
-        thread_name: entry.thread_name.as_deref().map(str::to_owned),
-        blocked: entry.blocked,
-        milliseconds: entry.since.map(|since| micros(now).saturating_sub(micros(since)) as f64 / 1e3),
-        taken,
-        called,
-        collected: entry.is_orphaned.then_some(true),
-        awaits: entry.holder_elsewhere.as_deref().map(str::to_owned),
-        ended: ended_rows(now, &entry.ended),
-    }
-}
+use crate::lock::wait_for_graph::{CycleLink, Obstacle};
 
 /// Writes a cycle, a line a link, below a headline.
 pub fn cycle_text(cycle: &[RowLink]) -> String {
@@ -115,8 +21,8 @@ pub fn cycle_text(cycle: &[RowLink]) -> String {
 pub fn cycle_lines(cycle: &[RowLink]) -> String {
     let (mut text, frames) = (String::new(), DistinctFrames::of_cycle(cycle));
     for (n, RowLink { waits_for, .. }) in cycle.iter().enumerate() {
-        let RowLink { holds: has, is_ahead, .. } = &cycle[(n + 1) % cycle.len()];
-        let ahead = if *is_ahead { ahead_text(has, &frames) } else { holder_text(has, &frames) };
+        let RowLink { holds: has, .. } = &cycle[(n + 1) % cycle.len()];
+        let ahead = if has.is_hold { holder_text(has, &frames) } else { ahead_text(has, &frames) };
         _ = writeln!(text, "  {}, {ahead}", wait_text(&thread_of(waits_for), waits_for, &frames));
     }
     text
@@ -171,7 +77,9 @@ pub fn orphan_text(row: &Row) -> Option<String> {
 pub fn ended_text(row: &EndedRow) -> String {
     let (thread, time) = (thread_called(row.thread_name.as_deref(), row.thread_id), duration(" ", row.milliseconds));
     let ago = if time.is_empty() { "" } else { " ago" };
-    format!("{thread}, which used this memory, {}{time}{ago}", words_of(row.how.as_deref()))
+    // Others than ours are as if that were unknown.
+    let (_, how) = MANNERS.iter().find(|(how, _)| *how == row.how.as_deref()).unwrap_or(&MANNERS[0]);
+    format!("{thread}, which used this memory, {how}{time}{ago}")
 }
 
 /// Says who is ahead in a line.
@@ -262,7 +170,7 @@ pub fn mode_of(row: &Row) -> String {
 
 /// Chooses the words before a hold's time. Where the call is known that took it, so is the moment.
 pub fn hold_prefix(row: &Row) -> &'static str {
-    if row.taken.text().is_some() { "for " } else { "for at least " }
+    if row.is_hold && row.call.text().is_some() { "for " } else { "for at least " }
 }
 
 pub fn duration(prefix: &str, milliseconds: Option<f64>) -> String {
@@ -279,4 +187,93 @@ pub fn duration(prefix: &str, milliseconds: Option<f64>) -> String {
         format!("{:.0} h {:.0} min", (minutes / 60.0).floor(), minutes % 60.0)
     };
     prefix.to_owned() + &time
+}
+
+// ——— Where calls were ———
+
+/// The stacks of a text. Each is shown by its innermost frame, and, if others there have the same, by the first of its
+/// callers that differs: a program may take all its locks in one function.
+#[derive(Default)]
+pub struct DistinctFrames(Vec<Vec<String>>);
+
+impl DistinctFrames {
+    pub fn of_rows<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Self {
+        Self(rows.into_iter().map(|row| frames_of(stack_of(row))).collect())
+    }
+
+    pub fn of_cycle(cycle: &[RowLink]) -> Self {
+        Self::of_rows(cycle.iter().flat_map(|link| [&link.holds, &link.waits_for]))
+    }
+
+    /// Says where a row's call was, behind a prefix; '' if that is unknown.
+    pub fn of(&self, prefix: &str, row: &Row) -> String {
+        let frames = frames_of(stack_of(row));
+        let Some(innermost) = frames.first() else { return String::new() };
+        let in_common = |other: &Vec<String>| frames.iter().zip(other).take_while(|(one, other)| one == other).count();
+        let same = self.0.iter().filter(|other| **other != frames).map(in_common).max().unwrap_or_default();
+        let caller = frames.get(same).filter(|_| same > 0);
+        let caller = caller.map_or_else(String::new, |caller| format!(", called {caller}"));
+        format!("{prefix}{innermost}{caller}")
+    }
+}
+
+/// Returns the stack of a row's call; '' if it is unknown.
+pub fn stack_of(row: &Row) -> &str {
+    row.call.text().unwrap_or_default()
+}
+
+/// Lists the frames of a stack, without built-in functions. A function that awaits counts only where no other is left.
+pub fn frames_of(stack: &str) -> Vec<String> {
+    let frames = stack.lines().map(str::trim).filter(|frame| !frame.ends_with("(<anonymous>)"));
+    // Not a function of the name `async`.
+    let awaits = |frame: &&str| frame.contains("at async ") && !frame.contains("at async (");
+    let (awaiting, others): (Vec<_>, Vec<_>) = frames.partition(awaits);
+    if !others.is_empty() {
+        return others.into_iter().map(str::to_owned).collect();
+    }
+    awaiting.into_iter().map(|frame| frame.replacen("async ", "", 1)).collect()
+}
+
+// ——— A deadlock ———
+
+/// Describes the cycle that a thread would have closed, as JSON: its text, and its links. For `cycleOf` in
+/// `lib/holding/snapshot-entries.js`.
+pub fn refused_cycle(process: &Process, links: &[CycleLink]) -> String {
+    let is_linked = |agent: &Known| links.iter().any(|link| Arc::ptr_eq(&link.blocked.thread, &agent.blocked_thread));
+    let (known, held) =
+        process.registry.held(is_linked, |location| links.iter().any(|link| link.blocked.location == location));
+    let now = now();
+    let link = |(CycleLink { blocked, obstacle }, before): (&CycleLink, &CycleLink)| {
+        let wanted = before.blocked.location;
+        let index = known.iter().position(|agent| Arc::ptr_eq(&agent.blocked_thread, &blocked.thread))?;
+        let agent = &known[index];
+        // A thread whose claim has joined the line may not sleep yet.
+        let sleep = agent.notes.sleep();
+        let (since, call) = (sleep.map(|sleep| sleep.since).or(JUST_BEGUN), sleep.map_or(NONE, |sleep| sleep.call));
+        let entry = |location, what, since| Entry { blocked: true, ..entry(agent, location, what, since) };
+        let holds = match *obstacle {
+            Obstacle::Holds(has) => {
+                let is_it = |&&(holder, held): &&(usize, Held)| holder == index && held.location == wanted;
+                let its = held.iter().find(is_it).map(|(_, held)| held);
+                let since = its.and_then(|held| process.held_since(agent, held, process.store.held_since(wanted)));
+                let taken = its.and_then(|held| agent.taken.get(held.serial));
+                entry(wanted, What::Holds(has), since.or(JUST_BEGUN)).with_taken(taken)
+            }
+            Obstacle::IsAhead(request) => Entry { call, ..entry(wanted, What::Requests(request), since) },
+        };
+        let waits_for = Entry { call, ..entry(blocked.location, What::Requests(blocked.request), since) };
+        Some((holds.named(process)?, waits_for.named(process)?))
+    };
+    // A thread has the lock or place that the one before it in the cycle waits for.
+    let before = links.last().into_iter().chain(links);
+    let links: Vec<_> = links.iter().zip(before).filter_map(link).collect();
+    let links: Vec<Entries<'_>> = links.iter().map(|(has, waits_for)| (has, waits_for)).collect();
+    let rows: Vec<_> = links.iter().map(|&link| link_rows(now, link, Stack::shown)).collect();
+    json::text(|text| {
+        text.write_str("{\"text\":")?;
+        json::string(text, cycle_lines(&rows).trim_end().encode_utf16())?;
+        text.write_str(",\"links\":")?;
+        json::array(text, &links, |text, &link| link_rows(now, link, Stack::number).write(text, None))?;
+        text.write_char('}')
+    })
 }

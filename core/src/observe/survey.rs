@@ -44,10 +44,6 @@ impl What {
         }
     }
 
-    pub fn is_hold(self) -> bool {
-        matches!(self, Self::Holds(_))
-    }
-
     /// Returns the kind of a wait for a notification.
     pub fn wait_kind(self) -> Option<u32> {
         if let Self::Awaits(kind) = self { Some(kind) } else { None }
@@ -101,6 +97,21 @@ impl Entry {
     pub fn with_taken(self, taken: Option<Taken>) -> Self {
         let Some(Taken { call, is_orphaned, in_task, .. }) = taken else { return self };
         Self { call, is_orphaned, in_task, ..self }
+    }
+
+    /// Adds who has used the memory, and ended. Called with no bucket locked.
+    ///
+    /// Only to a wait that any thread may end: a lock has holders, and who holds it is known.
+    #[must_use]
+    pub fn with_ended(self, process: &Process) -> Self {
+        let is_owed = matches!(self.what, What::Awaits(_) | What::Requests(Request::Signals(_)));
+        let ended = if is_owed { process.tracked_buffers.ended(self.location) } else { Vec::new() };
+        Self { ended, ..self }
+    }
+
+    /// Whether a user of the memory has ended since this began.
+    pub fn has_lost_one(&self) -> bool {
+        self.ended.first().zip(self.since).is_some_and(|(ended, since)| ended.at > since)
     }
 
     /// Returns a key: the same in two looks if the entry was there throughout.

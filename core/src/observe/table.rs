@@ -20,14 +20,11 @@ use std::fmt::Write;
 
 use rustc_hash::FxHashMap;
 
-use super::distinct_frames::{frames_of, stack_of};
-use super::rows::{Row, Rows, Stack};
+use super::rows::{Row, Rows};
 use super::sentences::{
-    MOST_PLACES, cycle_rows, cycle_text, duration, elsewhere_text, ended_text, hold_prefix, lock_of, mode_of,
-    orphan_text, shown_row, thread_of,
+    MOST_PLACES, cycle_text, duration, elsewhere_text, ended_text, frames_of, hold_prefix, lock_of, mode_of,
+    orphan_text, stack_of, thread_of,
 };
-use super::snapshot::Snapshot;
-use super::survey::Entry;
 
 /// Returns the text of a result of `snapshot()`.
 pub fn text_of(Rows { held, waiting, cycles }: &Rows) -> String {
@@ -40,12 +37,6 @@ pub fn text_of(Rows { held, waiting, cycles }: &Rows) -> String {
         push_section(&mut text, &section, &others);
     }
     text
-}
-
-pub fn rows_of(snapshot: &Snapshot) -> Rows {
-    let rows = |entries: &[Entry]| entries.iter().map(|entry| shown_row(snapshot.now, entry)).collect();
-    let cycles = snapshot.cycles.iter().map(|cycle| cycle_rows(snapshot, cycle, Stack::shown)).collect();
-    Rows { held: rows(&snapshot.held), waiting: rows(&snapshot.waiting), cycles }
 }
 
 /// Up to so many locks whose lines differ only by their times are shown one by one.
@@ -72,14 +63,14 @@ fn sections<'a>(held: &'a [Row], waiting: &'a [Row]) -> Vec<TableSection<'a>> {
     let mut sections: Vec<TableSection> = Vec::new();
     let mut index = FxHashMap::<_, _>::default();
     let mut lines = FxHashMap::<_, usize>::default();
-    for line in held.iter().map(TableLine::of_hold).chain(waiting.iter().map(TableLine::of_wait)) {
+    for line in held.iter().chain(waiting).map(TableLine::new) {
         let row = line.row;
         let at = *index.entry((row.id.to_bits(), row.kind.as_str())).or_insert_with(|| {
             sections.push(TableSection { lines: Vec::new(), longest_wait: -1.0 });
             sections.len() - 1
         });
         let TableSection { lines: all, longest_wait } = &mut sections[at];
-        if line.verb != HELD_BY {
+        if !row.is_hold {
             *longest_wait = longest_wait.max(row.milliseconds.unwrap_or(0.0));
         }
         match lines.entry((at, line.key())) {
@@ -123,16 +114,14 @@ struct TableLine<'a> {
     times: [Option<f64>; 2],
 }
 
-const HELD_BY: &str = "held by";
-
 impl<'a> TableLine<'a> {
-    fn of_hold(row: &'a Row) -> Self {
-        Self { verb: HELD_BY, row, count: 1, times: [row.milliseconds; 2] }
-    }
-
-    fn of_wait(row: &'a Row) -> Self {
-        let verb = if row.blocked { "blocks" } else { "awaited by" };
-        Self { verb, ..Self::of_hold(row) }
+    fn new(row: &'a Row) -> Self {
+        let verb = match row {
+            Row { is_hold: true, .. } => "held by",
+            Row { blocked: true, .. } => "blocks",
+            _ => "awaited by",
+        };
+        Self { verb, row, count: 1, times: [row.milliseconds; 2] }
     }
 
     fn key(&self) -> LineKey<'a> {
@@ -155,11 +144,11 @@ impl<'a> TableLine<'a> {
     }
 
     fn thread(&self) -> String {
-        thread_of(self.row) + if self.verb == HELD_BY && self.row.blocked { " (blocked)" } else { "" }
+        thread_of(self.row) + if self.row.is_hold && self.row.blocked { " (blocked)" } else { "" }
     }
 
     fn duration(&self) -> String {
-        let prefix = if self.verb == HELD_BY { hold_prefix(self.row) } else { "for " };
+        let prefix = if self.row.is_hold { hold_prefix(self.row) } else { "for " };
         let [least, most] = [duration(prefix, self.times[0]), duration("", self.times[1])];
         match self.count {
             1 => least,

@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 
-use super::distinct_frames::DistinctFrames;
-use super::rows::Row;
+use super::rows::{Row, shown_row};
 use super::sentences::{
-    ahead_text, duration, elsewhere_text, ended_text, holder_text, noun_of, quoted, shown_row, thread_of, wait_text,
+    DistinctFrames, ahead_text, duration, elsewhere_text, ended_text, holder_text, noun_of, quoted, thread_of, wait_text,
 };
 use super::snapshot::Snapshot;
 use super::survey::Entry;
