@@ -811,11 +811,9 @@ module.exports = [
       'this.tasks.rename(this.serials[index], serial)',
       'void 0']
   ]),
-  ...of('lib/observe/profile-file.js', { test: 'locks/observe/profile' }, [
-    ['the file is not written at the end', "process.on('exit', writeAgain)", 'void 0'],
-    ['the file is written where it is to be', 'writeFileSync(beside, text, NEW_FILE)', 'writeFileSync(file, text)']
-  ]),
   ...of('lib/observe/profile.js', { test: 'locks/observe/profile' }, [
+    ['the file is not written at the end', "process.on('exit', () => write(tell))", 'void 0'],
+    ['the file is written where it is to be', 'writeFileSync(beside, text, NEW_FILE)', 'writeFileSync(file, text)'],
     ['a thread takes a stack for each wait', 'sampling.factor *= 2', 'sampling.factor *= 1']
   ]),
   // ——— classes, entries and memories ———

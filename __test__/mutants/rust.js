@@ -719,8 +719,9 @@ module.exports = [
   ]),
 
   // ——— the profile of waits ———
-  ...of(profile, { cargo: ['addon', 'a_wait_counts'] }, [
-    ['a wait that is recorded for others counts for itself only', '.saturating_mul(wait.factor.into())', '']
+  ...of(profile, { test: 'locks/observe/profile' }, [
+    ['a wait that is recorded for others counts for itself only', '.saturating_mul(wait.factor.into())', ''],
+    ['each lock of a line is told apart', 'leaves.len() < MOST_LEAVES || ', 'true || ']
   ]),
   ...of('src/exports/agents.rs', { test: 'locks/observe/profile' }, [
     ['the waits of a thread do not end with it',

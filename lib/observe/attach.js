@@ -24,12 +24,12 @@ function reportStalls (native) {
 /** Records waits if there is a file for that. It is found once in a thread: another copy may have done so. */
 function recordWaits (native) {
   if (native.profiles === undefined) {
-    const file = native.binding.startProfile()
+    const file = native.binding.profileFile()
     // A hook of async_hooks may come here again.
     native.profiles = false
-    native.profiles = typeof file === 'string' && require('./profile-file')(native, file)
+    native.profiles = typeof file === 'string' && require('./profile').start(native, file)
   }
-  if (native.profiles) assign(observer, require('./profile'))
+  if (native.profiles) assign(observer, require('./profile').functions)
 }
 
 module.exports = ({ native }) => {

@@ -96,7 +96,7 @@ function placeOfCall (frames, consequence, code) {
   const { binding } = agent().native
   const stack = programFrames(text)
   if (stack === '') {
-    if (!binding.tellsOfMissingStack()) return 0
+    if (!binding.isFirst('stack')) return 0
     // eslint-disable-next-line own/one-door -- the program's code has just made the text
     process.emitWarning(consequence + '. Error.stackTraceLimit or Error.prepareStackTrace may be the reason', { code })
     return 0

@@ -1,17 +1,27 @@
 'use strict'
 
 /**
- * Records this thread's waits, by the stacks of the waiting calls. It does so if `ATOMICS_WAITASYNC_PROFILE` is set
- * (`native.profiles`). src/observe/profile.rs adds up and writes the file.
+ * Records this thread's waits, by the stacks of the waiting calls, if `ATOMICS_WAITASYNC_PROFILE` is set, and writes
+ * the file, in the format of V8's `.cpuprofile`: Chrome, VS Code and speedscope open it.
  *
  * Taking a stack takes longer than many a wait. So a thread spends only a small share of its time on that, and each
  * recorded wait stands for `factor` waits. It is recorded when it begins: so one that lasts for ever is, too.
+ *
+ * src/observe/profile.rs adds up the waits of all threads. The main thread writes them now and then, and when it ends;
+ * a Worker does only if the main thread has not loaded the package. The file is written beside its place, and renamed:
+ * so it is whole at every moment. What is beside its place is a new file: whatever else is there may be a link.
  */
 
+const { existsSync, renameSync, statSync, unlinkSync, writeFileSync, writeSync } = require('fs')
+const { isAbsolute } = require('path')
+const { pathToFileURL } = require('url')
 const { agent } = require('../agent/find-agent')
-const { now } = require('../util/intrinsics')
+const { Error, createArray, createMap, now, parse, stringify } = require('../util/intrinsics')
+const { setInterval } = require('../util/timers')
 const { PROFILE } = require('../util/variables')
+const { threadId } = require('../util/worker-threads')
 const { FRAMES, placeOfCall } = require('./call-stacks')
+const { stackTexts } = require('../holding/snapshot-entries')
 
 const { floor, random } = Math
 
@@ -33,10 +43,7 @@ const sampling = { factor: 1, skips: 0, count: 0, began: now(), spent: 0 }
 
 /** Decides for how many this wait stands; 0: not recorded. */
 function nextFactor () {
-  if (sampling.skips > 0) {
-    sampling.skips--
-    return 0
-  }
+  if (sampling.skips-- > 0) return 0
   if (++sampling.count === ROUND) adapt()
   const { factor } = sampling
   // The mean is factor - 1. The number varies: a program may have a fixed rhythm, too.
@@ -63,7 +70,7 @@ function takeStack () {
   return number === 0 ? agent().native.binding.stackNumber('') : number
 }
 
-// ——— Waits ———
+// ——— Waits: the observer's functions of these names ———
 
 const NOT_RECORDED = { factor: 0, stack: 0 }
 
@@ -115,5 +122,159 @@ function recordEnds (number) {
   }
 }
 
-// The observer's functions of these names: see attach.js.
-module.exports = { promiseBegins, recordBegins, recordEnds, sample, sampleOf }
+// ——— The text ———
+
+/** Some readers take 0 for none. */
+const START = 1000000
+/** Native code's number of all stacks without room in its table. */
+const OTHER_STACKS = 0xffffffff
+/** `function (place)`, `async place`, `place`, or what is no frame. */
+const FRAME = /^\s*(?:at )?(?:(.*?) \((.*)\)|(?:(async) )?(.*:\d+:\d+)|(.*))$/
+const PLACE = /^(.*):(\d+):(\d+)$/
+
+/** Makes the place of a node, in the format of V8. */
+const newFrame = (functionName, url = '', lineNumber = -1, columnNumber = -1) =>
+  ({ __proto__: null, functionName, scriptId: '0', url, lineNumber, columnNumber })
+
+/**
+ * Reads a frame as V8 writes it into a stack. It has the place of the call and not, as V8 writes profiles, that of the
+ * function: lines and columns are those that a profile of locks is read for. Both count from 0.
+ */
+function frameOf (line) {
+  const parts = FRAME.exec(line)
+  const place = parts[2] || parts[4] || ''
+  const at = PLACE.exec(place) || [place, place, 0, 0]
+  const url = isAbsolute(at[1]) ? pathToFileURL(at[1]).href : at[1]
+  return newFrame(parts[1] || parts[3] || parts[5] || '', url, at[2] - 1, at[3] - 1)
+}
+
+/**
+ * Returns the text of a profile.
+ *
+ * The times lie end to end: one sample for each, the heaviest first, and a closing one of the root. The time of a
+ * sample is the delta of the next one. Readers that count hits take all for equally long: each microsecond is a hit.
+ * @param {{ lines: Array[], waits: number, recorded: number }} waited by native code
+ */
+function textOf ({ lines, waits, recorded }, stackText) {
+  const nodes = createArray(0)
+  const add = (callFrame, parent, hitCount = 0) => {
+    const id = nodes.length + 1
+    nodes[id - 1] = { __proto__: null, id, callFrame, hitCount, children: createArray(0) }
+    if (parent !== undefined) parent.children[parent.children.length] = id
+    return nodes[id - 1]
+  }
+  // By the number of the parent, and the line.
+  const found = createMap()
+  const root = add(newFrame('(root)'))
+  const samples = createArray(0)
+  const timeDeltas = createArray(0)
+  timeDeltas[0] = 0
+  let endTime = START
+  for (let n = 0; n < lines.length; n++) {
+    const stack = lines[n][0] === OTHER_STACKS ? '(other stacks)' : stackText(lines[n][0]) || '(no stack)'
+    const frames = stack.split('\n')
+    let node = root
+    for (let k = frames.length - 1; k >= 0; k--) {
+      const key = node.id + ' ' + frames[k]
+      if (!found.has(key)) found.set(key, add(frameOf(frames[k]), node))
+      node = found.get(key)
+    }
+    const microseconds = lines[n][1]
+    endTime += microseconds
+    samples[n] = add(newFrame(lines[n][2]), node, microseconds).id
+    timeDeltas[n + 1] = microseconds
+  }
+  samples[lines.length] = root.id
+  const factor = recorded === 0 ? 1 : waits / recorded
+  const atomicsWaitasync = { __proto__: null, waits, recorded, factor }
+  return stringify({ __proto__: null, nodes, startTime: START, endTime, samples, timeDeltas, atomicsWaitasync })
+}
+
+// ——— The file ———
+
+/** Milliseconds between two writes. */
+const PERIOD = 10000
+/** How often a file is renamed before that counts as failed. */
+const MOST_TRIES = 20
+const NEW_FILE = { __proto__: null, encoding: 'utf8', flag: 'wx', mode: 0o666 }
+
+/** Refuses a file that a rename must not replace. */
+function refuseSpecial (file) {
+  if (!existsSync(file)) return
+  const there = statSync(file)
+  if (!there.isFile()) throw new Error('there is something that is no file')
+  if ((there.mode & 0o222) === 0) throw new Error('there is a file that is read-only')
+}
+
+/** Renames a file. On Windows that fails while another thread does the same. */
+function rename (from, to) {
+  for (let tries = 1; ; tries++) {
+    try {
+      return renameSync(from, to)
+    } catch (error) {
+      if (tries === MOST_TRIES) throw error
+    }
+  }
+}
+
+function replace (file, text) {
+  const beside = file + '.' + process.pid + '.' + threadId + '.tmp'
+  const removeBeside = () => {
+    try {
+      unlinkSync(beside)
+    } catch (_) {
+      // It is not there.
+    }
+  }
+  removeBeside()
+  try {
+    writeFileSync(beside, text, NEW_FILE)
+    rename(beside, file)
+  } catch (error) {
+    removeBeside()
+    throw error
+  }
+}
+
+/** Writes a warning. By `process.emitWarning`, one at the end of the process would come too late. */
+function tell (text) {
+  try {
+    writeSync(2, '(node:' + process.pid + ') [' + PROFILE + '] Warning: ' + text + '\n')
+  } catch (_) {
+    // Nobody reads the standard error.
+  }
+}
+
+/** Begins to write a file. Returns whether it can be written, and warns if not. */
+function start ({ binding, inRootContext }, file) {
+  const write = (warn) => {
+    try {
+      const waited = binding.profileText()
+      if (typeof waited === 'string') {
+        const text = textOf(parse(waited), stackTexts(binding))
+        refuseSpecial(file)
+        replace(file, text)
+      }
+      return true
+    } catch (error) {
+      if (binding.isFirst('file')) warn(PROFILE + ': cannot write ' + file + ': ' + error.message)
+      return false
+    }
+  }
+  // eslint-disable-next-line own/one-door -- at load
+  if (!write((text) => { process.emitWarning(text, { code: PROFILE }) })) return false
+  try {
+    // eslint-disable-next-line own/one-door -- at load
+    inRootContext(() => { setInterval(() => write(tell), PERIOD).unref() })
+  } catch (_) {
+    // A program has replaced functions that timers need. The file is written at the end.
+  }
+  try {
+    process.on('exit', () => write(tell))
+  } catch (_) {
+    // A program has frozen `process`.
+  }
+  return true
+}
+
+module.exports = { functions: { promiseBegins, recordBegins, recordEnds, sample, sampleOf }, start }

@@ -286,6 +286,15 @@ test('of many waits some are recorded for all', async t => {
   assert.ok(total / counts.waits > 450 && total / counts.waits < 600 + took + slowness * 1000, said)
 })
 
+test('of one line that awaits any number of locks, the first 16 are told apart', async t => {
+  const { rows } = await profileOf(t, async ({ heldLock }) => {
+    const names = Array.from({ length: 20 }, (_, n) => `lock ${n}`)
+    await Promise.all(names.map(name => heldLock(name).lockAsync({ timeout: 30 }).catch(() => {})))
+  })
+  const leaves = Object.keys(byLeaf(rows))
+  assert.deepStrictEqual([leaves.length, leaves.includes('other locks')], [17, true], leaves.join())
+})
+
 /** Lines of stacks, and what a frame has of them. */
 const FRAMES = [
   ['    at charge (/app/a b.js:27:18)', 'charge', 'file:///app/a%20b.js', 26, 17],
