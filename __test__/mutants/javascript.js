@@ -39,7 +39,6 @@ const barrier = 'lib/locks/barrier.js'
 const latch = 'lib/locks/latch.js'
 const registers = 'lib/agent/registers.js'
 const stalls = 'lib/observe/stalls.js'
-const taken = 'lib/observe/hold-calls.js'
 const tasks = 'lib/holding/tasks.js'
 const names = 'lib/named/names.js'
 const repair = 'lib/holding/repair.js'
@@ -214,7 +213,7 @@ module.exports = [
   ]),
 
   // ——— stalls ———
-  ...of(taken, { test: 'locks/observe/holder-stacks' }, [
+  ...of(stalls, { test: 'locks/observe/holder-stacks' }, [
     ['a claim does not say where it was made',
       'words[CALL] = hold.place = call',
       'hold.place = call'],
@@ -229,7 +228,7 @@ module.exports = [
       'if (time - takingSince < LONGEST) return 0',
       'if (takingSince > 0) return 0']
   ]),
-  ...of(taken, { test: 'locks/observe/places' }, [
+  ...of(stalls, { test: 'locks/observe/places' }, [
     ['a place that is probable is certain',
       '(word.place = placeHere()) : word.place | PROBABLY',
       '(word.place = placeHere()) : word.place']
@@ -795,7 +794,7 @@ module.exports = [
   ...of(hold, { test: 'locks/observe/hold-channel' }, [
     ['a thread that never turns its loop tells of no hold', '  theList().door.open()\n', '']
   ]),
-  ...of('lib/observe/hold-durations.js', { test: 'locks/observe/company' }, [
+  ...of('lib/observe/channels.js', { test: 'locks/observe/company' }, [
     ['a release tells in its midst',
       'agent().door.note(() => holdChannel.publish(message))',
       'holdChannel.publish(message)']

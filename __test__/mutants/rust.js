@@ -720,7 +720,7 @@ module.exports = [
 
   // ——— the profile of waits ———
   ...of(profile, { test: 'locks/observe/profile' }, [
-    ['a wait that is recorded for others counts for itself only', '.saturating_mul(wait.factor.into())', ''],
+    ['a wait that is recorded for others counts for itself only', '.saturating_mul(self.factor.into())', ''],
     ['each lock of a line is told apart', 'leaves.len() < MOST_LEAVES || ', 'true || ']
   ]),
   ...of('src/exports/agents.rs', { test: 'locks/observe/profile' }, [
@@ -735,7 +735,7 @@ module.exports = [
     ['each thread of a cycle reports it', '} else if reported.get(number).is_none() {', '} else {']
   ]),
   ...of(reports, { test: 'locks/observe/stalls' }, [
-    ['a wait is reported again because holders come and go', 'is_due && holder.is_old && ', 'is_due && '],
+    ['a wait is reported again because holders come and go', 'is_due && is_old && ', 'is_due && '],
     ['what was reported of a wait is forgotten', 'reported.note(self.hash_of(entry), key);', '']
   ]),
   ...of(reports, { test: 'locks/observe/holder-stacks' }, [

@@ -136,7 +136,7 @@ class Claim extends Waiter {
 }
 
 // Few claims have these: where this thread was notified, as of a Hold; since when it waits, for diagnostics; within
-// which callbacks it was made, and the number of its call (observe/hold-calls.js).
+// which callbacks it was made, and the number of its call (observe/stalls.js).
 shield(Claim, ['notifiedAt', 'since', 'within', 'place'])
 
 /** Whether a promise of this thread claims the word. */

@@ -24,7 +24,7 @@ class Hold {
     this.index = index
     // If it is taken again after a notification: the word of the Condition, whose notification it then owes.
     this.notifiedAt = undefined
-    // If stalls are reported it gets a property `place`: the number of the call that claims or takes it (hold-calls).
+    // If stalls are reported it gets a property `place`: the number of the call that claims or takes it (stalls.js).
   }
 
   // ——— For callback forms: a Grant, of named/names.js, has the same ———

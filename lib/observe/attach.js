@@ -6,19 +6,17 @@ const { assign } = require('../util/intrinsics')
 const observer = require('../waiting/observer')
 
 function observeLocks ({ binding, stallAfter }) {
-  const { contextOfWait, holdChannel, ownerDied, waited, waits } = require('./channels')
-  const Holds = require('./hold-durations')
+  const { Holds, contextOfWait, holdChannel, ownerDied, waited, waits } = require('./channels')
   assign(observer, { contextOfWait, ownerDied, waited, waits })
   if (stallAfter === 0) observer.holdsOf = () => ({ holds: new Holds(binding), channel: holdChannel })
 }
 
 function reportStalls (native) {
   const { callFor, placeHere: callHere } = require('./call-stacks')
-  const stalls = require('./stalls')
-  const { callOf, keepsHold } = stalls
+  const { callOf, claims, holdsOf, keepsHold, listen } = require('./stalls')
   const goesOn = (began) => native.binding.waitGoesOn(began)
-  assign(observer, { callFor, callHere, callOf, goesOn, keepsHold }, require('./hold-calls'))
-  stalls.listen(native)
+  assign(observer, { callFor, callHere, callOf, claims, goesOn, holdsOf, keepsHold })
+  listen(native)
 }
 
 /** Records waits if there is a file for that. It is found once in a thread: another copy may have done so. */

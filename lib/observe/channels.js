@@ -1,22 +1,24 @@
 'use strict'
 
 /**
- * Publishes waits, stalls and deaths on `diagnostics_channel`, where Node has it. It looks for subscribers only where a
- * thread or promise really waits, or a dead thread has abandoned a lock. All messages leave by the door.
+ * Publishes waits, holds, stalls and deaths on `diagnostics_channel`, where Node has it. It looks for subscribers only
+ * where a thread or promise really waits, or a dead thread has abandoned a lock. All messages leave by the door.
  */
 
 const { AsyncResource } = require('async_hooks')
 const { agent } = require('../agent/find-agent')
-const { nextTick, now } = require('../util/intrinsics')
-const { described } = require('../holding/request')
+const { bare, createMap, nextTick, now } = require('../util/intrinsics')
+const { requestIn } = require('../holding/entry')
+const { LEASE, amountOf, described, isNamed, isVisible, kindOf } = require('../holding/request')
 const { completeCycle, completeEntry, stackTexts } = require('../holding/snapshot-entries')
 
 // Opened at once: later, a changed `Array.prototype` would end the process in Node's loader (14 to 16).
 const waitChannel = open('atomics-waitasync:wait')
 const deathChannel = open('atomics-waitasync:owner-died')
 const stallChannel = open('atomics-waitasync:stall')
-/** See hold-durations.js. */
-exports.holdChannel = open('atomics-waitasync:hold')
+const holdChannel = exports.holdChannel = open('atomics-waitasync:hold')
+
+const WORD = 4
 
 function open (name) {
   try {
@@ -115,3 +117,71 @@ function messageOf (entry, more, holders, cycle) {
   if (cycle === undefined) return { entry, more, holders, threadId }
   return { entry, more, holders, cycle: completeCycle(cycle, stackText), threadId }
 }
+
+/**
+ * Publishes the durations of the holds of this thread that begin while there are subscribers.
+ *
+ * The robust list calls `begin` and `end` where an entry comes and goes, with its serial number, which stays the
+ * same while entries move. An entry goes in the midst of a release, so the message leaves by the door.
+ */
+exports.Holds = class Holds {
+  constructor (binding) {
+    this.binding = binding
+    // By serial number, when it began; and how many there are. Without any, the end of a hold costs one comparison.
+    this.began = createMap()
+    this.count = 0
+  }
+
+  /**
+   * Returns the place of a hold that is about to be taken. May run a program's code. UNAVAILABLE: it cannot be, and
+   * nothing was noted.
+   */
+  placeOf (word, request) {
+    return 0
+  }
+
+  /** Returns the place, as `placeOf`, where there may be waiters. */
+  placeInLine (word, request) {
+    return 0
+  }
+
+  /**
+   * Notes the beginning of a hold. Called before it is taken, since there may be no stack for this. No code of the
+   * program's runs.
+   */
+  begin (serial, request, token, place) {
+    if (!holdChannel.hasSubscribers || !isVisible(request)) return
+    this.began.set(serial, now())
+    this.count++
+  }
+
+  forget (serial) {
+    if (this.began.delete(serial)) this.count--
+  }
+
+  rename (from, to, token, place) {
+    const began = this.began.get(from)
+    if (began === undefined) return
+    this.began.delete(from)
+    this.began.set(to, began)
+  }
+
+  /** Notes the end of a hold. Called before its entry is released, as `begin`. */
+  end ({ entries, held, serials }, index) {
+    const serial = serials[index]
+    const began = this.began.get(serial)
+    if (began === undefined) return
+    const message = this.message(held[index], requestIn(entries[2 * index + 1]), now() - began)
+    this.forget(serial)
+    agent().door.note(() => holdChannel.publish(message))
+  }
+
+  message (word, request, milliseconds) {
+    const { kind, mode } = described(request)
+    // A message of a queue that is in use has a word of its own.
+    const address = kindOf(request) === LEASE ? word.address - WORD * amountOf(request) : word.address
+    const name = isNamed(request) ? word.name : this.binding.labelOf(address)
+    return { kind, mode, name: name === null ? undefined : name, id: this.binding.wordId(address), milliseconds }
+  }
+}
+bare(exports.Holds)

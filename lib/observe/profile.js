@@ -16,12 +16,11 @@ const { existsSync, renameSync, statSync, unlinkSync, writeFileSync, writeSync }
 const { isAbsolute } = require('path')
 const { pathToFileURL } = require('url')
 const { agent } = require('../agent/find-agent')
-const { Error, createArray, createMap, now, parse, stringify } = require('../util/intrinsics')
+const { Error, assign, createArray, createMap, now, parse, stringify } = require('../util/intrinsics')
 const { setInterval } = require('../util/timers')
 const { PROFILE } = require('../util/variables')
 const { threadId } = require('../util/worker-threads')
 const { FRAMES, placeOfCall } = require('./call-stacks')
-const { stackTexts } = require('../holding/snapshot-entries')
 
 const { floor, random } = Math
 
@@ -44,21 +43,17 @@ const sampling = { factor: 1, skips: 0, count: 0, began: now(), spent: 0 }
 /** Decides for how many this wait stands; 0: not recorded. */
 function nextFactor () {
   if (sampling.skips-- > 0) return 0
-  if (++sampling.count === ROUND) adapt()
+  if (++sampling.count === ROUND) {
+    const end = now()
+    const share = sampling.spent / (end - sampling.began)
+    if (share > MOST) sampling.factor *= 2
+    else if (share < LEAST && sampling.factor > 1) sampling.factor /= 2
+    assign(sampling, { count: 0, began: end, spent: 0 })
+  }
   const { factor } = sampling
   // The mean is factor - 1. The number varies: a program may have a fixed rhythm, too.
   sampling.skips = floor(random() * (2 * factor - 1))
   return factor
-}
-
-function adapt () {
-  const end = now()
-  const share = sampling.spent / (end - sampling.began)
-  if (share > MOST) sampling.factor *= 2
-  else if (share < LEAST && sampling.factor > 1) sampling.factor /= 2
-  sampling.count = 0
-  sampling.began = end
-  sampling.spent = 0
 }
 
 /** Takes the stack of the program's call, and returns its number. Native code knows the stack by that. */
@@ -251,7 +246,7 @@ function start ({ binding, inRootContext }, file) {
     try {
       const waited = binding.profileText()
       if (typeof waited === 'string') {
-        const text = textOf(parse(waited), stackTexts(binding))
+        const text = textOf(parse(waited), binding.stackText)
         refuseSpecial(file)
         replace(file, text)
       }

@@ -10,7 +10,7 @@ const { bare } = require('../util/intrinsics')
 
 const nothing = () => undefined
 
-/** The observer of the robust list's entries: see observe/hold-durations.js. */
+/** The observer of the robust list's entries: see observe/channels.js. */
 const NO_HOLDS = { __proto__: null, count: 0, hasSubscribers: false }
 
 class Observer {

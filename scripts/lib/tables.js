@@ -61,7 +61,7 @@ const written = [
   ['index.js', between('// Those of lib/lazy\\.js\\.\\n', '\\]\\n', lines(names.map(quoted)))],
   ['index.js', between('const VARIABLES = \\[\\n', '\\]\\n', lines(ALL.map(quoted)))],
   ['lib/lazy-exports.mjs', between('export const \\{\\n', '\\} = ', lines(names))],
-  ['core/src/observe/sentences.rs', between('const NOTIFIED: .*\\n', '\\];\\n', NOTIFIED.map(rust).join(''))],
+  ['core/src/observe/rows.rs', between('const NOTIFIED: .*\\n', '\\];\\n', NOTIFIED.map(rust).join(''))],
   ['pure/index.d.ts', union],
   ['docs/debugging.md', union],
   ['docs/README.md', between('\\| \\[Named locks\\].*\\n', '\\| \\[Repairing ', indexRows)],

@@ -6,7 +6,6 @@ use napi_derive::napi;
 
 use crate::agent::Agent;
 use crate::globals::PROCESS;
-use crate::observe::stalls;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::stacks;
 use waitasync_core::observe::reports::Reports;
@@ -87,20 +86,6 @@ pub fn report_all(env: Env, slots: Vec<u32>) -> Result<Vec<String>> {
     Ok(Reports::of_all(&PROCESS, Agent::of(env.raw())?.thread_id, &slots))
 }
 
-/// Has a native thread write a text to the standard error.
-#[napi(catch_unwind)]
-#[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
-pub fn leave_report(text: String) {
-    stalls::leave(&text);
-}
-
-/// Returns the next report for this thread as JSON. Undefined if there is none, or if no string can hold the names in it.
-#[napi(catch_unwind)]
-pub fn next_report(env: &Env) -> Result<Option<JsString<'_>>> {
-    let report = stalls::next(Agent::of(env.raw())?.thread_id);
-    Ok(report.and_then(|json| env.create_string(json).ok()))
-}
-
 /// Notes who has the lock for which this thread waits; or that the wait is over. `name`: of the lock in front.
 #[napi(catch_unwind)]
 #[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
@@ -141,7 +126,7 @@ fn row(entry: &Object<'_>, is_hold: bool) -> Result<Row> {
         milliseconds: entry.get("milliseconds")?,
         is_hold,
         call: call.map_or(Stack::Unknown, |text| Stack::Text(text.into())),
-        collected: entry.get("collected")?,
+        collected: entry.get("collected")?.unwrap_or_default(),
         awaits: entry.get("awaits")?,
         ended: ended.map(|all| all.iter().map(ended_row).collect::<Result<_>>()).transpose()?,
     })

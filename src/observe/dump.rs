@@ -4,13 +4,14 @@
 //! signal, too: see `globals/signals.rs`.
 
 use std::process;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use napi::{Env, Error, Result};
 use napi_derive::napi;
 
 use crate::agent::Agent;
 use crate::globals::PROCESS;
+use crate::observe::profile::is_first;
 use waitasync_core::observe::{Snapshot, rows, table};
 
 /// Lets the signal of `ATOMICS_WAITASYNC_DUMP` write a snapshot from now on.
@@ -19,9 +20,8 @@ use waitasync_core::observe::{Snapshot, rows, table};
 /// `is_node`: otherwise functions with libuv's names may do something else, or end the process.
 #[napi(catch_unwind)]
 pub fn arm_dumps(is_node: bool) -> Result<Option<&'static str>> {
-    static IS_TOLD: AtomicBool = AtomicBool::new(false);
     signals::arm(is_node).or_else(|reason| {
-        let is_told = IS_TOLD.swap(true, Ordering::Relaxed);
+        let is_told = !is_first("dump".to_owned());
         if is_told { Ok(None) } else { Err(Error::from_reason(format!("ATOMICS_WAITASYNC_DUMP {reason}"))) }
     })
 }
@@ -39,31 +39,19 @@ pub fn dump_text(env: Env, is_json: bool) -> Result<String> {
 const HINT: &str =
     "\nATOMICS_WAITASYNC_STALL=<milliseconds> in the environment adds where these were taken and awaited.\n";
 
-/// So many bytes of JSON are written at a time.
-const PIECE: usize = 1 << 16;
-
 fn next_number() -> u32 {
     static NUMBER: AtomicU32 = AtomicU32::new(1);
     NUMBER.fetch_add(1, Ordering::Relaxed)
 }
 
 fn write(number: u32, snapshot: &Snapshot, is_json: bool, mut write: impl FnMut(&[u8])) {
-    if !is_json {
-        let text = table::text_of(&snapshot.rows());
-        let is_empty = snapshot.held.is_empty() && snapshot.waiting.is_empty();
-        let hint = if is_empty || PROCESS.stall_after.is_some() { "" } else { HINT };
-        write(format!("(node:{}) [ATOMICS_WAITASYNC_DUMP] {text}{hint}", process::id()).as_bytes());
-        return;
+    if is_json {
+        return rows::write_lines(number, snapshot, |line| write(line.as_bytes()));
     }
-    let mut text = String::new();
-    rows::write_lines(number, snapshot, |line| {
-        text.push_str(line);
-        if text.len() >= PIECE {
-            write(text.as_bytes());
-            text.clear();
-        }
-    });
-    write(text.as_bytes());
+    let text = table::text_of(&snapshot.rows());
+    let is_empty = snapshot.held.is_empty() && snapshot.waiting.is_empty();
+    let hint = if is_empty || PROCESS.stall_after.is_some() { "" } else { HINT };
+    write(format!("(node:{}) [ATOMICS_WAITASYNC_DUMP] {text}{hint}", process::id()).as_bytes());
 }
 
 #[cfg(unix)]

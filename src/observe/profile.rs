@@ -40,19 +40,18 @@ struct Wait {
     since: Timestamp,
 }
 
-/// Nanoseconds of waits, by the stack, and by noun.
-#[derive(Clone, Default)]
-struct Totals(HashMap<StackId, HashMap<Arc<str>, u64>>);
-
-impl Totals {
-    fn add(&mut self, wait: &Wait, now: Timestamp) {
-        let leaves = self.0.entry(wait.stack).or_default();
-        let has_room = leaves.len() < MOST_LEAVES || leaves.contains_key(&wait.leaf);
-        let leaf = if has_room { Arc::clone(&wait.leaf) } else { OTHER_LOCKS.into() };
-        let nanos = now.as_nanos().saturating_sub(wait.since.as_nanos()).saturating_mul(wait.factor.into());
+impl Wait {
+    fn add_to(&self, totals: &mut Totals, now: Timestamp) {
+        let leaves = totals.entry(self.stack).or_default();
+        let has_room = leaves.len() < MOST_LEAVES || leaves.contains_key(&self.leaf);
+        let leaf = if has_room { Arc::clone(&self.leaf) } else { OTHER_LOCKS.into() };
+        let nanos = now.as_nanos().saturating_sub(self.since.as_nanos()).saturating_mul(self.factor.into());
         *leaves.entry(leaf).or_default() += nanos;
     }
 }
+
+/// Nanoseconds of waits, by the stack, and by noun.
+type Totals = HashMap<StackId, HashMap<Arc<str>, u64>>;
 
 #[derive(Default)]
 struct Profile {
@@ -69,11 +68,11 @@ impl Profile {
     /// Returns the waits so far as JSON.
     fn text(&self) -> String {
         let (mut totals, now) = (self.totals.clone(), now());
-        self.waits.values().for_each(|wait| totals.add(wait, now));
+        self.waits.values().for_each(|wait| wait.add_to(&mut totals, now));
         let of_stack = |(&stack, leaves): (&StackId, &HashMap<Arc<str>, u64>)| {
             leaves.iter().map(|(leaf, nanos)| (stack, (nanos + 500) / 1000, Arc::clone(leaf))).collect::<Vec<_>>()
         };
-        let mut lines: Vec<_> = totals.0.iter().flat_map(of_stack).filter(|&(_, micros, _)| micros > 0).collect();
+        let mut lines: Vec<_> = totals.iter().flat_map(of_stack).filter(|&(_, micros, _)| micros > 0).collect();
         lines.sort_by_key(|&(_, micros, _)| cmp::Reverse(micros));
         json::text(|text| {
             let Self { recorded, all, .. } = self;
@@ -120,13 +119,13 @@ pub fn wait_begins(env: Env, stack: u32, factor: u32, leaf: String) -> Result<u3
 pub fn wait_ends(number: u32) {
     let profile = &mut *lock(&PROFILE);
     if let Some(wait) = profile.waits.remove(&number) {
-        profile.totals.add(&wait, now());
+        wait.add_to(&mut profile.totals, now());
     }
 }
 
 pub(crate) fn end_thread(thread: AgentId) {
     let Profile { totals, waits, .. } = &mut *lock(&PROFILE);
-    waits.extract_if(|_, wait| wait.thread == thread).for_each(|(_, wait)| totals.add(&wait, now()));
+    waits.extract_if(|_, wait| wait.thread == thread).for_each(|(_, wait)| wait.add_to(totals, now()));
 }
 
 /// Returns the waits so far as JSON. Undefined if another thread is to write the file.

@@ -15,9 +15,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{io, process, thread};
 
+use napi::bindgen_prelude::Env;
+use napi::{JsString, Result};
 use napi_derive::napi;
 
+use crate::agent::Agent;
 use crate::globals::{PROCESS, STALL_VARIABLE};
+use waitasync_core::held::Registered;
 use waitasync_core::json;
 use waitasync_core::observe::reports::{Reported, Reports};
 use waitasync_core::panics::contained;
@@ -56,7 +60,7 @@ fn look_on(period: Duration) {
 fn look(reported: &mut Reported, period: Duration) {
     Reports::new(&PROCESS, reported, period).each(|wait, text, json| {
         if wait.blocked {
-            leave(&format!("(node:{}) [{STALL_VARIABLE}] Warning: {text}\n", process::id()));
+            leave_report(format!("(node:{}) [{STALL_VARIABLE}] Warning: {text}\n", process::id()));
         }
         give(if wait.blocked { MAIN } else { wait.thread_id }, json, wait.blocked);
     });
@@ -72,9 +76,8 @@ const MOST: usize = 100;
 
 /// Leaves a report for a thread, and rings it. It may be left out if it has been written already.
 fn give(thread_id: u32, json: String, is_written: bool) {
-    let outbox_of =
-        |id| PROCESS.registry.find(|agent| agent.known.thread_id == id, |agent| Arc::clone(&agent.known.outbox));
-    let Some(outbox) = outbox_of(thread_id) else { return };
+    let is_it = |agent: &Registered| agent.known.thread_id == thread_id;
+    let Some(outbox) = PROCESS.registry.find(is_it, |agent| Arc::clone(&agent.known.outbox)) else { return };
     let mut reports = lock(&REPORTS);
     if !is_written || reports.iter().filter(|(id, _)| *id == thread_id).count() < MOST {
         reports.push_back((thread_id, json));
@@ -88,11 +91,15 @@ pub(crate) fn are_for(thread_id: u32) -> bool {
     PROCESS.stall_after.is_some() && lock(&REPORTS).iter().any(|(id, _)| *id == thread_id)
 }
 
-/// Returns a thread's next report as JSON: see `write` in core/src/observe/reports.rs.
-pub(crate) fn next(thread_id: u32) -> Option<String> {
+/// Returns the next report for this thread as JSON: see `write` in core/src/observe/reports.rs. Undefined if there is
+/// none, or if no string can hold the names in it.
+#[napi(catch_unwind)]
+pub fn next_report(env: &Env) -> Result<Option<JsString<'_>>> {
+    let thread_id = Agent::of(env.raw())?.thread_id;
     let mut reports = lock(&REPORTS);
-    let index = reports.iter().position(|(id, _)| *id == thread_id)?;
-    reports.remove(index).map(|(_, json)| json)
+    let index = reports.iter().position(|(id, _)| *id == thread_id);
+    let next = index.and_then(|index| reports.remove(index));
+    Ok(next.and_then(|(_, json)| env.create_string(json).ok()))
 }
 
 /// Forgets the reports for a thread that ends.
@@ -106,7 +113,9 @@ pub(crate) fn forget(thread_id: u32) {
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 /// Leaves a text to be written. Does not wait. Functions in it may have any names.
-pub(crate) fn leave(text: &str) {
+#[napi(catch_unwind)]
+#[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
+pub fn leave_report(text: String) {
     static WRITER: Mutex<Option<SyncSender<String>>> = Mutex::new(None);
     let mut writer = lock(&WRITER);
     if writer.is_none() {
@@ -115,7 +124,7 @@ pub(crate) fn leave(text: &str) {
         // Without a thread, the next text has another try.
         *writer = thread.is_ok().then_some(sender);
     }
-    let is_left = |writer: &SyncSender<_>| writer.try_send(json::shown(text).into_owned()).is_ok();
+    let is_left = |writer: &SyncSender<_>| writer.try_send(json::shown(&text).into_owned()).is_ok();
     if !writer.as_ref().is_some_and(is_left) {
         DROPPED.fetch_add(1, Ordering::Relaxed);
     }
@@ -144,35 +153,30 @@ pub(crate) fn write(mut bytes: &[u8]) {
     while !bytes.is_empty() {
         match write_some(bytes) {
             Ok(written @ 1..) => bytes = &bytes[written..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait_for_room(),
+            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
             _ => return,
         }
     }
 }
 
-/// Writes a part; without the lock of Rust's `stderr`, for which others would wait.
+/// Writes a part, or waits until there is room: Node may have made it non-blocking. Without the lock of Rust's `stderr`,
+/// for which others would wait.
 #[cfg(unix)]
 fn write_some(bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: bytes that are there during the call.
     let written = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
-    usize::try_from(written).map_err(|_| io::Error::last_os_error())
-}
-
-/// Waits until there is room: Node may have made it non-blocking.
-#[cfg(unix)]
-fn wait_for_room() {
-    let mut room = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
-    // SAFETY: one live record.
-    unsafe { libc::poll(&raw mut room, 1, -1) };
+    usize::try_from(written).map_err(|_| {
+        let error = io::Error::last_os_error();
+        if error.kind() == io::ErrorKind::WouldBlock {
+            let mut room = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
+            // SAFETY: one live record.
+            unsafe { libc::poll(&raw mut room, 1, -1) };
+        }
+        error
+    })
 }
 
 #[cfg(not(unix))]
 fn write_some(bytes: &[u8]) -> io::Result<usize> {
     io::Write::write(&mut io::stderr(), bytes)
-}
-
-#[cfg(not(unix))]
-fn wait_for_room() {
-    thread::yield_now();
 }

@@ -20,7 +20,6 @@ use super::rows::{Stack, cycle_rows, is_for_message, may_be_pause, row, write_cy
 use super::sentences::cycle_text;
 use super::snapshot::Snapshot;
 use super::survey::Entry;
-use super::wait_report::WaitReport;
 use crate::clock::{Timestamp, now};
 use crate::held::{PLAIN, Process, StackId, stacks};
 use crate::json;
@@ -78,13 +77,6 @@ struct SamePlace {
     key: Key,
 }
 
-/// Who keeps a wait waiting; and whether for longer than the period.
-#[derive(Clone, Copy)]
-struct Holder {
-    key: Key,
-    is_old: bool,
-}
-
 /// A report, by indices into a snapshot's lists.
 struct Report {
     text: String,
@@ -97,8 +89,8 @@ struct Report {
 }
 
 pub struct Reports<'a> {
-    process: &'a Process,
-    snapshot: Snapshot,
+    pub(super) process: &'a Process,
+    pub(super) snapshot: Snapshot,
     period: Duration,
     /// The holds by the first words of their things.
     holds: FxHashMap<Location, Vec<usize>>,
@@ -123,10 +115,9 @@ impl<'a> Reports<'a> {
             let is_its = |&slot: &u32| wait.thread_id == thread_id && wait.slot == Some(slot);
             slots.iter().position(is_its)
         };
-        let waits = reports.snapshot.waiting.iter().enumerate();
-        let mut due: Vec<_> = waits.filter_map(|(wait, entry)| Some((index_of(entry)?, wait))).collect();
-        due.sort_unstable();
-        let due: Vec<_> = due.into_iter().map(|(_, wait)| wait).collect();
+        let waiting = &reports.snapshot.waiting;
+        let mut due: Vec<_> = (0..waiting.len()).filter(|&wait| index_of(&waiting[wait]).is_some()).collect();
+        due.sort_by_key(|&wait| index_of(&waiting[wait]));
         reports.add(&mut Reported::default(), &due);
         let mut texts = vec![String::new(); slots.len()];
         for report in &reports.all {
@@ -160,11 +151,11 @@ impl<'a> Reports<'a> {
     }
 
     /// Whether a wait on no cycle is to be reported. One that may be a pause is reported once.
-    fn is_news(&self, wait: usize, holder: Holder, reported: &Reported) -> bool {
+    fn is_news(&self, wait: usize, (holder, is_old): (Key, bool), reported: &Reported) -> bool {
         let entry = &self.snapshot.waiting[wait];
         reported.get(self.hash_of(wait)).is_none_or(|(key, noted)| {
             let is_due = entry.since.is_none_or(|since| self.age(wait) >= 2 * noted.duration_since(since));
-            !may_be_pause(entry) && is_due && holder.is_old && holder.key != key
+            !may_be_pause(entry) && is_due && is_old && holder != key
         })
     }
 
@@ -248,7 +239,7 @@ impl<'a> Reports<'a> {
 
     /// Groups the waits that are to be reported by lock and place: those of promises, or all that block there.
     fn places(&self, reported: &Reported, alone: &[usize]) -> Vec<SamePlace> {
-        let mut holders: FxHashMap<Aim, Holder> = FxHashMap::default();
+        let mut holders = FxHashMap::default();
         let mut places: Vec<SamePlace> = Vec::new();
         let mut known: FxHashMap<_, usize> = FxHashMap::default();
         let mut of_call: FxHashMap<StackId, usize> = FxHashMap::default();
@@ -260,7 +251,7 @@ impl<'a> Reports<'a> {
             }
             let place = *known.entry(place_of(entry)).or_insert_with(|| {
                 let rank = of_call.entry(entry.call).or_default();
-                places.push(SamePlace { rank: *rank, entries: Vec::new(), key: holder.key });
+                places.push(SamePlace { rank: *rank, entries: Vec::new(), key: holder.0 });
                 *rank += 1;
                 places.len() - 1
             });
@@ -293,8 +284,7 @@ impl<'a> Reports<'a> {
             }
             let (entry, more) = (entries[0], entries.len() - 1);
             let holders = self.holders_of(entry);
-            let report = WaitReport { snapshot: &self.snapshot, process: self.process };
-            let text = report.wait_text(entry, more, &holders);
+            let text = self.wait_text(entry, more, &holders);
             let wait = &self.snapshot.waiting[entry];
             let lock = (promises_thread(wait), wait.place());
             let message = messages.get(&lock).copied();
@@ -307,13 +297,14 @@ impl<'a> Reports<'a> {
         }
     }
 
-    /// Returns the one that has kept a wait waiting for longest. Without any it is the same.
-    fn longest_holder(&self, index: usize) -> Holder {
+    /// Returns the one that has kept a wait waiting for longest; and whether for longer than the period. Without any it
+    /// is the same.
+    fn longest_holder(&self, index: usize) -> (Key, bool) {
         let holders = self.all_holders_of(index).map(|holder| &self.snapshot.held[holder]);
         let longest = holders.max_by_key(|holder| self.snapshot.age(holder));
         let id = longest.map(|hold| (hold.location, hold.thread_id, hold.serial, hold.is_orphaned));
         let is_old = longest.is_some_and(|hold| self.snapshot.age(hold) >= self.period);
-        Holder { key: hash(id), is_old }
+        (hash(id), is_old)
     }
 
     fn all_holders_of(&self, index: usize) -> impl Iterator<Item = usize> {
@@ -377,9 +368,7 @@ fn promises_thread(wait: &Entry) -> Option<u32> {
 }
 
 /// The aim of a claim, which others of its thread may share: the word, and whether a share of it is enough.
-type Aim = (u32, Location, bool);
-
-fn aim(entry: &Entry) -> Aim {
+fn aim(entry: &Entry) -> (u32, Location, bool) {
     (entry.thread_id, entry.location, entry.mode() == Some(Mode::Shared))
 }
 

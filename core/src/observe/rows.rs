@@ -18,9 +18,7 @@ use crate::lock::tracked_buffers::Ended;
 use crate::lock::{Hold, Mode};
 
 /// The stack of a call.
-#[derive(Default)]
 pub enum Stack {
-    #[default]
     Unknown,
     /// As JavaScript gets it: of all entries with one stack, it makes one text.
     Number(StackId),
@@ -41,33 +39,25 @@ impl Stack {
     }
 }
 
-/// An entry of a snapshot, as users have it.
-#[derive(Default)]
+/// An entry of a snapshot, as users have it. A thread's number and name are those of `worker_threads`.
 pub struct Row {
     /// The class, `named`, or `wait`.
     pub kind: String,
     /// How it is held or awaited, if there are several ways.
     pub mode: Option<String>,
-    /// That of the lock.
     pub name: Option<Vec<u16>>,
-    /// How many permits.
     pub amount: Option<f64>,
-    /// The number of the lock.
     pub id: f64,
-    /// That of `worker_threads`.
     pub thread_id: f64,
-    /// That of `worker_threads`.
     pub thread_name: Option<String>,
-    /// Whether the thread is blocked.
     pub blocked: bool,
-    /// For how long.
     pub milliseconds: Option<f64>,
     /// Whether it is a hold, and no wait.
     pub is_hold: bool,
     /// The stack of the call that took it, or that waits: `taken`, or `called`.
     pub call: Stack,
     /// Whether its token has been collected.
-    pub collected: Option<bool>,
+    pub collected: bool,
     /// The process for which it waits: it has the lock of several processes behind this name, or in shared memory.
     pub awaits: Option<String>,
     /// Who has used the memory of the awaited thing, and ended.
@@ -76,13 +66,10 @@ pub struct Row {
 
 /// A thread that has ended, as users have it.
 pub struct EndedRow {
-    /// That of `worker_threads`.
     pub thread_id: f64,
-    /// That of `worker_threads`.
     pub thread_name: Option<String>,
     /// How it ended, if that is known.
     pub how: Option<String>,
-    /// How long ago.
     pub milliseconds: Option<f64>,
 }
 
@@ -97,11 +84,9 @@ pub struct RowLink {
 
 /// A result of `snapshot()`.
 pub struct Rows {
-    /// The holds.
     pub held: Vec<Row>,
     /// The waits; of one lock, in the order of its line.
     pub waiting: Vec<Row>,
-    /// Cycles.
     pub cycles: Vec<Vec<RowLink>>,
 }
 
@@ -191,7 +176,7 @@ pub fn row(now: Timestamp, entry: &Entry, stack: fn(StackId) -> Stack) -> Row {
         milliseconds: entry.since.map(|since| micros(now).saturating_sub(micros(since)) as f64 / 1e3),
         is_hold: matches!(entry.what, What::Holds(_)),
         call: stack(entry.call),
-        collected: entry.is_orphaned.then_some(true),
+        collected: entry.is_orphaned,
         awaits: entry.holder_elsewhere.as_deref().map(str::to_owned),
         ended: ended_rows(now, &entry.ended),
     }
@@ -256,7 +241,7 @@ impl Row {
             Stack::Number(number) => write!(text, ",\"{key}\":{number}")?,
             Stack::Text(stack) => write_string(text, key, Some(stack))?,
         }
-        if self.collected == Some(true) {
+        if self.collected {
             text.write_str(",\"collected\":true")?;
         }
         write_string(text, "awaits", self.awaits.as_deref())?;

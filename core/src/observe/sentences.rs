@@ -19,7 +19,8 @@ pub fn cycle_text(cycle: &[RowLink]) -> String {
 }
 
 pub fn cycle_lines(cycle: &[RowLink]) -> String {
-    let (mut text, frames) = (String::new(), DistinctFrames::of_cycle(cycle));
+    let frames = DistinctFrames::of_rows(cycle.iter().flat_map(|link| [&link.holds, &link.waits_for]));
+    let mut text = String::new();
     for (n, RowLink { waits_for, .. }) in cycle.iter().enumerate() {
         let RowLink { holds: has, .. } = &cycle[(n + 1) % cycle.len()];
         let ahead = if has.is_hold { holder_text(has, &frames) } else { ahead_text(has, &frames) };
@@ -70,7 +71,7 @@ pub fn orphan_text(row: &Row) -> Option<String> {
         "named" => "only the end of that thread or a steal",
         _ => "only the end of that thread",
     };
-    (row.collected == Some(true)).then(|| format!("its token has been collected: {release} releases it"))
+    row.collected.then(|| format!("its token has been collected: {release} releases it"))
 }
 
 /// Says, for example: `thread 4 "builder3", which used this memory, was terminated 5.4 s ago`.
@@ -199,10 +200,6 @@ pub struct DistinctFrames(Vec<Vec<String>>);
 impl DistinctFrames {
     pub fn of_rows<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Self {
         Self(rows.into_iter().map(|row| frames_of(stack_of(row))).collect())
-    }
-
-    pub fn of_cycle(cycle: &[RowLink]) -> Self {
-        Self::of_rows(cycle.iter().flat_map(|link| [&link.holds, &link.waits_for]))
     }
 
     /// Says where a row's call was, behind a prefix; '' if that is unknown.

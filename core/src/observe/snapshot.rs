@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use super::survey::{Entry, JUST_BEGUN, What, read};
 use crate::clock::{Timestamp, now};
 use crate::held::Process;
-use crate::lock::Hold;
+use crate::lock::{Hold, Request};
 use crate::lock::cycles::{Has, Link, SeenHold, SeenWait, confirmed, cycles};
 use crate::mapped::words::memories::holder_text;
 use crate::queue::Location;
@@ -40,14 +40,6 @@ impl Entry {
         SeenWait { location, thread, request, blocked }
     }
 
-    /// Whether its beginning has been noted.
-    ///
-    /// Of a wait that has just joined its line that happens a moment later: its key changes, and a cycle of it would
-    /// be reported twice.
-    fn has_begun(&self) -> bool {
-        self.since != JUST_BEGUN
-    }
-
     /// Adds its name. `None` for a named lock that is gone meanwhile. Called with no bucket locked.
     pub fn named(self, process: &Process) -> Option<Self> {
         let name = match self.what.hold().and_then(Hold::id) {
@@ -57,17 +49,20 @@ impl Entry {
         Some(Self { name, ..self })
     }
 
-    /// Adds the process for which a holder of this name waits.
-    fn with_holder_elsewhere(self, process: &Process) -> Self {
-        let name = self.name.as_ref().filter(|_| matches!(self.what.hold(), Some(Hold::Named(..))));
-        let holder_elsewhere = name.and_then(|name| process.holder_elsewhere(self.thread_id, name));
-        Self { holder_elsewhere, ..self }
-    }
-
-    /// Adds the other process that has the awaited word.
-    fn with_process(self) -> Self {
-        let is_claim = self.what.hold().is_some();
-        Self { holder_elsewhere: is_claim.then(|| holder_text(self.location)).flatten().map(Into::into), ..self }
+    /// Adds who else is concerned: the process that has the awaited word, or for which a holder of this name waits; and
+    /// who has used the memory, and ended. Called with no bucket locked.
+    ///
+    /// Threads that have ended are added only to a wait that any thread may end: a lock has holders, and who holds it
+    /// is known.
+    fn with_others(self, process: &Process) -> Self {
+        let holder_elsewhere = match (self.what, &self.name) {
+            (What::Holds(Hold::Named(..)), Some(name)) => process.holder_elsewhere(self.thread_id, name),
+            (What::Requests(_), _) => holder_text(self.location).map(Into::into),
+            _ => None,
+        };
+        let is_owed = matches!(self.what, What::Awaits(_) | What::Requests(Request::Signals(_)));
+        let ended = if is_owed { process.tracked_buffers.ended(self.location) } else { Vec::new() };
+        Self { holder_elsewhere, ended, ..self }
     }
 }
 
@@ -108,11 +103,12 @@ impl Snapshot {
 
     /// Reads the holds and waits, and all cycles.
     pub fn with_all_cycles(process: &Process) -> Self {
+        let complete = |entries: Vec<Entry>| {
+            let named = entries.into_iter().filter_map(|entry| entry.named(process));
+            named.map(|entry| entry.with_others(process)).collect()
+        };
         let (held, waiting) = read(process);
-        let [held, waiting] =
-            [held, waiting].map(|entries| entries.into_iter().filter_map(|entry| entry.named(process)));
-        let held = held.map(|entry| entry.with_holder_elsewhere(process)).collect();
-        let waiting = waiting.map(|entry| entry.with_ended(process).with_process()).collect();
+        let (held, waiting) = (complete(held), complete(waiting));
         let mut snapshot = Self { now: now(), held, waiting, cycles: Vec::new() };
         let held: Vec<_> = snapshot.held.iter().filter_map(Entry::seen_hold).collect();
         let waiting: Vec<_> = snapshot.waiting.iter().map(Entry::seen_wait).collect();
@@ -120,7 +116,9 @@ impl Snapshot {
         if !cycles.is_empty() {
             let keys = |entries: &[Entry]| entries.iter().map(Entry::key).collect::<Vec<_>>();
             let (held, mut waiting) = read(process);
-            waiting.retain(Entry::has_begun);
+            // The beginning of a wait that has just joined its line is noted a moment later: its key changes, and a
+            // cycle of it would be reported twice.
+            waiting.retain(|wait| wait.since != JUST_BEGUN);
             let again = [held, waiting].map(|entries| entries.iter().map(Entry::key).collect());
             snapshot.cycles = confirmed(cycles, [&keys(&snapshot.held), &keys(&snapshot.waiting)], &again);
         }
@@ -129,9 +127,6 @@ impl Snapshot {
 
     /// Pairs each claim made in a callback with that callback's hold.
     fn within(&self) -> Vec<(usize, usize)> {
-        if self.waiting.iter().all(|claim| claim.within.is_empty()) {
-            return Vec::new();
-        }
         let key = |entry: &Entry, serial| (entry.thread_id, serial);
         let holds = self.held.iter().enumerate().map(|(index, hold)| (key(hold, hold.serial), index));
         let holds: FxHashMap<_, _> = holds.collect();

@@ -75,7 +75,7 @@ pub struct Entry {
     pub holder_elsewhere: Option<Arc<str>>,
     /// Whether it is the hold of a callback of which it is known what it claims.
     pub in_task: bool,
-    /// Who has used its memory, and ended: see [`Self::with_ended`].
+    /// Who has used its memory, and ended.
     pub ended: Vec<Arc<Ended>>,
 }
 
@@ -97,16 +97,6 @@ impl Entry {
     pub fn with_taken(self, taken: Option<Taken>) -> Self {
         let Some(Taken { call, is_orphaned, in_task, .. }) = taken else { return self };
         Self { call, is_orphaned, in_task, ..self }
-    }
-
-    /// Adds who has used the memory, and ended. Called with no bucket locked.
-    ///
-    /// Only to a wait that any thread may end: a lock has holders, and who holds it is known.
-    #[must_use]
-    pub fn with_ended(self, process: &Process) -> Self {
-        let is_owed = matches!(self.what, What::Awaits(_) | What::Requests(Request::Signals(_)));
-        let ended = if is_owed { process.tracked_buffers.ended(self.location) } else { Vec::new() };
-        Self { ended, ..self }
     }
 
     /// Whether a user of the memory has ended since this began.
@@ -272,7 +262,8 @@ impl<'a> Survey<'a> {
             return;
         }
         let here = &self.held[first..];
-        let held: Locations = here.iter().filter(|hold| is_of_lock(hold)).map(|hold| hold.location).collect();
+        let is_of_lock = |entry: &&Entry| entry.what.hold().is_some_and(Hold::is_of_lock);
+        let held: Locations = here.iter().filter(is_of_lock).map(|hold| hold.location).collect();
         let unlisted = granted.iter().filter(|(location, _)| !held.contains(location));
         let new = unlisted.filter_map(|(location, waiter)| {
             let agent = &self.known[self.index_of(waiter)?];
@@ -292,10 +283,6 @@ impl<'a> Survey<'a> {
             }
         }
     }
-}
-
-fn is_of_lock(entry: &Entry) -> bool {
-    entry.what.hold().is_some_and(Hold::is_of_lock)
 }
 
 pub fn entry(agent: &Known, location: Location, what: What, since: Option<Timestamp>) -> Entry {

@@ -17,6 +17,7 @@
 
 use std::collections::hash_map::Entry as Slot;
 use std::fmt::Write;
+use std::mem;
 
 use rustc_hash::FxHashMap;
 
@@ -34,7 +35,7 @@ pub fn text_of(Rows { held, waiting, cycles }: &Rows) -> String {
         text.push_str(&cycle_text(cycle));
     }
     for (section, others) in without_alike(sections(held, waiting)) {
-        push_section(&mut text, &section, &others);
+        push_section(&mut text, &section, others);
     }
     text
 }
@@ -42,37 +43,21 @@ pub fn text_of(Rows { held, waiting, cycles }: &Rows) -> String {
 /// Up to so many locks whose lines differ only by their times are shown one by one.
 const MOST_ALIKE: usize = 4;
 
-/// How many names of other locks, or how many threads, are listed.
-const MOST_LISTED: usize = 8;
-
 /// The lines of a lock: first those of its holders.
-struct TableSection<'a> {
-    lines: Vec<TableLine<'a>>,
-    longest_wait: f64,
-}
-
-impl TableSection<'_> {
-    /// Returns what it has in common with sections that are alike.
-    fn key(&self) -> (&str, Vec<(LineKey<'_>, usize)>) {
-        (&self.lines[0].row.kind, self.lines.iter().map(|line| (line.key(), line.count)).collect())
-    }
-}
+type Section<'a> = Vec<TableLine<'a>>;
 
 /// Makes the sections, the longest wait first.
-fn sections<'a>(held: &'a [Row], waiting: &'a [Row]) -> Vec<TableSection<'a>> {
-    let mut sections: Vec<TableSection> = Vec::new();
+fn sections<'a>(held: &'a [Row], waiting: &'a [Row]) -> Vec<Section<'a>> {
+    let mut sections: Vec<Section> = Vec::new();
     let mut index = FxHashMap::<_, _>::default();
     let mut lines = FxHashMap::<_, usize>::default();
     for line in held.iter().chain(waiting).map(TableLine::new) {
         let row = line.row;
         let at = *index.entry((row.id.to_bits(), row.kind.as_str())).or_insert_with(|| {
-            sections.push(TableSection { lines: Vec::new(), longest_wait: -1.0 });
+            sections.push(Vec::new());
             sections.len() - 1
         });
-        let TableSection { lines: all, longest_wait } = &mut sections[at];
-        if !row.is_hold {
-            *longest_wait = longest_wait.max(row.milliseconds.unwrap_or(0.0));
-        }
+        let all = &mut sections[at];
         match lines.entry((at, line.key())) {
             Slot::Occupied(first) => all[*first.get()].add(row),
             Slot::Vacant(new) => {
@@ -81,24 +66,29 @@ fn sections<'a>(held: &'a [Row], waiting: &'a [Row]) -> Vec<TableSection<'a>> {
             }
         }
     }
-    sections.sort_by(|a, b| b.longest_wait.total_cmp(&a.longest_wait));
+    let longest_wait = |section: &Section| {
+        let waits = section.iter().filter(|line| !line.row.is_hold);
+        waits.map(|line| line.times[1].unwrap_or_default()).fold(-1.0, f64::max)
+    };
+    sections.sort_by(|one, other| longest_wait(other).total_cmp(&longest_wait(one)));
     sections
 }
 
-/// Leaves out sections that are alike, if there are many. Each that is left has the rows of the others.
-fn without_alike(sections: Vec<TableSection<'_>>) -> Vec<(TableSection<'_>, Vec<&Row>)> {
-    let mut firsts = FxHashMap::<_, Vec<usize>>::default();
-    for (index, section) in sections.iter().enumerate() {
-        firsts.entry(section.key()).or_default().push(index);
+/// Leaves out sections that are alike, if there are many. Each that is left has the number of the others.
+fn without_alike(sections: Vec<Section<'_>>) -> Vec<(Section<'_>, usize)> {
+    fn key<'a>(section: &Section<'a>) -> (&'a str, Vec<(LineKey<'a>, usize)>) {
+        (&section[0].row.kind, section.iter().map(|line| (line.key(), line.count)).collect())
     }
-    let mut others: Vec<Option<Vec<&Row>>> = sections.iter().map(|_| Some(Vec::new())).collect();
-    for alike in firsts.into_values().filter(|alike| alike.len() > MOST_ALIKE) {
-        let rows = alike[1..].iter().map(|&index| sections[index].lines[0].row).collect();
-        for &index in &alike[1..] {
-            others[index] = None;
-        }
-        others[alike[0]] = Some(rows);
+    let mut counts = FxHashMap::<_, usize>::default();
+    for section in &sections {
+        *counts.entry(key(section)).or_default() += 1;
     }
+    let others = sections.iter().map(|section| match counts.get_mut(&key(section)) {
+        Some(count) if *count > MOST_ALIKE => Some(mem::take(count) - 1),
+        Some(0) => None,
+        _ => Some(0),
+    });
+    let others: Vec<_> = others.collect();
     sections.into_iter().zip(others).filter_map(|(section, others)| Some((section, others?))).collect()
 }
 
@@ -131,7 +121,7 @@ impl<'a> TableLine<'a> {
             thread_id.to_bits(),
             mode.as_deref(),
             amount.map(f64::to_bits),
-            *collected == Some(true),
+            *collected,
             stack_of(self.row),
         )
     }
@@ -141,10 +131,6 @@ impl<'a> TableLine<'a> {
         for (time, better) in self.times.iter_mut().zip([f64::min as fn(f64, f64) -> f64, f64::max]) {
             *time = time.zip(row.milliseconds).map(|(one, other)| better(one, other));
         }
-    }
-
-    fn thread(&self) -> String {
-        thread_of(self.row) + if self.row.is_hold && self.row.blocked { " (blocked)" } else { "" }
     }
 
     fn duration(&self) -> String {
@@ -158,12 +144,14 @@ impl<'a> TableLine<'a> {
     }
 }
 
-fn push_section(text: &mut String, section: &TableSection<'_>, others: &[&Row]) {
-    let lines = section.lines.iter().map(|line| (line, line.thread(), mode_of(line.row)));
-    let lines: Vec<_> = lines.collect();
-    let Some((first, ..)) = lines.first() else { return };
-    _ = writeln!(text, "\n{}, id {}", lock_of(first.row), first.row.id);
-    push_others(text, others);
+fn push_section(text: &mut String, section: &Section<'_>, others: usize) {
+    let thread = |row: &Row| thread_of(row) + if row.is_hold && row.blocked { " (blocked)" } else { "" };
+    let lines: Vec<_> = section.iter().map(|line| (line, thread(line.row), mode_of(line.row))).collect();
+    let first = section[0].row;
+    _ = writeln!(text, "\n{}, id {}", lock_of(first), first.id);
+    if others > 0 {
+        _ = writeln!(text, "  and {others} more like it");
+    }
     let width = |of: fn(&(&TableLine<'_>, String, String)) -> usize| lines.iter().map(of).max().unwrap_or(0);
     let (verbs, all, modes) = (
         width(|(line, ..)| line.verb.len()),
@@ -184,17 +172,4 @@ fn push_section(text: &mut String, section: &TableSection<'_>, others: &[&Row]) 
     for ended in lines.iter().find_map(|(line, ..)| line.row.ended.as_ref()).into_iter().flatten() {
         _ = writeln!(text, "  {}", ended_text(ended));
     }
-}
-
-/// Writes how many locks are left out, and some of their names.
-fn push_others(text: &mut String, others: &[&Row]) {
-    if others.is_empty() {
-        return;
-    }
-    let mut names: Vec<_> = others.iter().filter(|row| row.name.is_some()).map(|row| lock_of(row)).collect();
-    names.dedup();
-    let listed = names.len().min(MOST_LISTED);
-    let more = if names.len() > listed { ", …" } else { "" };
-    let colon = if names.is_empty() { "" } else { ": " };
-    _ = writeln!(text, "  and {} more like it{colon}{}{more}", others.len(), names[..listed].join(", "));
 }

@@ -2,30 +2,23 @@
 
 use std::fmt::Write;
 
+use super::reports::Reports;
 use super::rows::{Row, shown_row};
 use super::sentences::{
     DistinctFrames, ahead_text, duration, elsewhere_text, ended_text, holder_text, noun_of, quoted, thread_of, wait_text,
 };
-use super::snapshot::Snapshot;
 use super::survey::Entry;
-use crate::held::{Process, Registered};
+use crate::held::Registered;
 use crate::lock::Mode;
-use crate::mapped::words::memories::holder_text as holder_text_elsewhere;
 
 /// How many holders a report describes.
 const MOST_HOLDERS: usize = 3;
 
-/// Texts about the entries of a snapshot.
-pub(super) struct WaitReport<'a> {
-    pub(super) snapshot: &'a Snapshot,
-    pub(super) process: &'a Process,
-}
-
-impl WaitReport<'_> {
+impl Reports<'_> {
     /// Returns the claim that keeps one without holders waiting: for a share a writer's; or the first in line, if its
     /// thread does not take what is free.
     fn claim_ahead(&self, index: usize) -> Option<usize> {
-        let Snapshot { waiting, .. } = self.snapshot;
+        let waiting = &self.snapshot.waiting;
         let mode = waiting[index].mode()?;
         let is_ahead = |entry: &Entry| entry.location == waiting[index].location && entry.mode().is_some();
         let is_writer = |entry: &Entry| is_ahead(entry) && entry.mode() == Some(Mode::Exclusive);
@@ -43,7 +36,7 @@ impl WaitReport<'_> {
     }
 
     pub(super) fn wait_text(&self, index: usize, more: usize, holders: &[usize]) -> String {
-        let snapshot = self.snapshot;
+        let snapshot = &self.snapshot;
         let entry = &snapshot.waiting[index];
         let row = shown_row(snapshot.now, entry);
         let (thread, noun, time) = (thread_of(&row), noun_of(&row), duration("for ", row.milliseconds));
@@ -67,7 +60,7 @@ impl WaitReport<'_> {
         }
         blockers.extend(row.ended.iter().flatten().map(ended_text));
         match blockers.as_slice() {
-            [] if entry.mode().is_some() => match holder_text_elsewhere(entry.location) {
+            [] if entry.mode().is_some() => match &entry.holder_elsewhere {
                 Some(process) => _ = write!(text, ", held by {process}."),
                 None => text.push_str(", of which no holder is known."),
             },
