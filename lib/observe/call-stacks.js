@@ -34,8 +34,8 @@ const NODE = FRAMES_LACK_PREFIX
   : /^ *at (?:async )?(?:.* \()?node:/
 const BUILT_IN = /\(<anonymous>\)/
 
-/** Captures this call's stack, as an error. It has at least so many frames, and becomes a text when it is read. */
-function captureCall (frames = FRAMES) {
+/** Makes the text of this call's stack: of at least so many frames. Code of the program may make it. */
+function stackHere (frames) {
   const { stackTraceLimit } = Error
   try {
     if (!(stackTraceLimit >= frames)) Error.stackTraceLimit = frames
@@ -44,12 +44,14 @@ function captureCall (frames = FRAMES) {
   }
   const call = new Error()
   if (Error.stackTraceLimit !== stackTraceLimit) Error.stackTraceLimit = stackTraceLimit
-  return call
+  try {
+    return '' + call.stack
+  } catch (_) {
+    return ''
+  }
 }
 
-/** Returns the program's frames of a call's stack: not the package's own, nor Node's. '' if there is no stack. */
-const stackOf = (call) => programFrames(textOf(call))
-
+/** Returns the program's frames of a stack: not the package's own, nor Node's. '' if there is no stack. */
 function programFrames (text) {
   const lines = text.split('\n').slice(1)
   let isCalled = false
@@ -60,15 +62,6 @@ function programFrames (text) {
     return !isCalled
   })
   return lines.length > 0 && others.length === 0 ? '    at no line of the program' : others.reverse().join('\n')
-}
-
-/** Reads a stack's text, which code of the program may make. */
-function textOf (call) {
-  try {
-    return '' + call.stack
-  } catch (_) {
-    return ''
-  }
 }
 
 /** Whether a frame, or a file, is the package's own. */
@@ -90,7 +83,7 @@ let count = 0
  * @param {string} code the code of the warning
  */
 function placeOfCall (frames, consequence, code) {
-  const text = textOf(captureCall(frames))
+  const text = stackHere(frames)
   const known = numbers.get(text)
   if (known !== undefined) return known
   const { binding } = agent().native
@@ -146,4 +139,4 @@ function placeHere () {
   }
 }
 
-module.exports = { FRAMES, callFor, captureCall, originOf, placeHere, placeOfCall, stackOf }
+module.exports = { FRAMES, callFor, originOf, placeHere, placeOfCall }

@@ -119,7 +119,7 @@ function messageOf (entry, more, holders, cycle) {
 }
 
 /**
- * Publishes the durations of the holds of this thread that begin while there are subscribers.
+ * Publishes how long the holds of this thread last. It does so for those that begin while there are subscribers.
  *
  * The robust list calls `begin` and `end` where an entry comes and goes, with its serial number, which stays the
  * same while entries move. An entry goes in the midst of a release, so the message leaves by the door.

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Records this thread's waits, by the stacks of the waiting calls, if `ATOMICS_WAITASYNC_PROFILE` is set, and writes
- * the file, in the format of V8's `.cpuprofile`: Chrome, VS Code and speedscope open it.
+ * The profile of waits: records them, and writes the file of `ATOMICS_WAITASYNC_PROFILE`. That has the stacks of the
+ * waiting calls, in the format of V8's `.cpuprofile`. Chrome, VS Code and speedscope open it.
  *
  * Taking a stack takes longer than many a wait. So a thread spends only a small share of its time on that, and each
  * recorded wait stands for `factor` waits. It is recorded when it begins: so one that lasts for ever is, too.
@@ -201,17 +201,6 @@ function refuseSpecial (file) {
   if ((there.mode & 0o222) === 0) throw new Error('there is a file that is read-only')
 }
 
-/** Renames a file. On Windows that fails while another thread does the same. */
-function rename (from, to) {
-  for (let tries = 1; ; tries++) {
-    try {
-      return renameSync(from, to)
-    } catch (error) {
-      if (tries === MOST_TRIES) throw error
-    }
-  }
-}
-
 function replace (file, text) {
   const beside = file + '.' + process.pid + '.' + threadId + '.tmp'
   const removeBeside = () => {
@@ -224,7 +213,14 @@ function replace (file, text) {
   removeBeside()
   try {
     writeFileSync(beside, text, NEW_FILE)
-    rename(beside, file)
+    for (let tries = 1; ; tries++) {
+      try {
+        return renameSync(beside, file)
+      } catch (error) {
+        // On Windows it fails while another thread does the same.
+        if (tries === MOST_TRIES) throw error
+      }
+    }
   } catch (error) {
     removeBeside()
     throw error

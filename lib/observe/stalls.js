@@ -24,7 +24,7 @@ const { CALL } = require('../agent/registers')
 const { setImmediate, setInterval } = require('../util/timers')
 const { createMap, createWeakRef, load, max, now, parse } = require('../util/intrinsics')
 const { STALL } = require('../util/variables')
-const { captureCall, originOf, placeHere, stackOf } = require('./call-stacks')
+const { originOf, placeHere } = require('./call-stacks')
 const { Holds, stalled } = require('./channels')
 const { INNER, UNAVAILABLE, after, isVisible } = require('../holding/request')
 const theList = require('../holding/the-list')
@@ -95,8 +95,10 @@ function detailOf ({ place }) {
 }
 
 /** Makes the text of a thread that blocks for another process. */
-const textWhileBlocked = (text) =>
-  '(node:' + process.pid + ') [' + STALL + '] Warning: ' + text + '\n' + stackOf(captureCall()) + '\n'
+function textWhileBlocked (text) {
+  const { detail = '' } = detailOf({ place: placeHere() })
+  return '(node:' + process.pid + ') [' + STALL + '] Warning: ' + text + '\n' + detail + '\n'
+}
 
 // ——— Holds, and the calls that claim them ———
 

@@ -145,7 +145,7 @@ fn link(link: &Object<'_>) -> Result<RowLink> {
     let (mut holds, waits_for) = (row(&required(link, "holds")?, true)?, row(&required(link, "waitsFor")?, false)?);
     // The entries do not tell whether it is ahead by its wait.
     let key = |row: &Row| (row.id.to_bits(), row.mode.clone(), row.milliseconds.map(f64::to_bits));
-    if holds.call.text().is_none() && key(&holds) == key(&waits_for) {
+    if holds.stack().is_empty() && key(&holds) == key(&waits_for) {
         holds = row(&required(link, "holds")?, false)?;
     }
     Ok(RowLink { holds, waits_for })

@@ -147,7 +147,7 @@ pub fn stack_number(text: String) -> StackId {
     stacks::number_of(&text)
 }
 
-/// Returns true to the process's first caller with this subject of a warning.
+/// Returns true to the process's first caller with this subject.
 #[napi(catch_unwind)]
 pub fn is_first(subject: String) -> bool {
     static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());

@@ -159,8 +159,8 @@ pub(crate) fn write(mut bytes: &[u8]) {
     }
 }
 
-/// Writes a part, or waits until there is room: Node may have made it non-blocking. Without the lock of Rust's `stderr`,
-/// for which others would wait.
+/// Writes a part, or waits until there is room: Node may have made it non-blocking. It needs no lock of Rust's
+/// `stderr`, for which others would wait.
 #[cfg(unix)]
 fn write_some(bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: bytes that are there during the call.

@@ -1,8 +1,8 @@
 //! Entries of a snapshot, as users have them: of these, objects, texts and JSON are made.
 //!
-//! JSON is for JavaScript, and, one object a line, for `ATOMICS_WAITASYNC_DUMP_FORMAT=json`. The first of these lines has
-//! the numbers of all lists. Each further one is an element of one of them, as `snapshot()` has it, and says of which:
-//! `held`, `waiting`, `cycles`. All have the process, and the number of the dump in it.
+//! JSON is for JavaScript; and, one object a line, for `ATOMICS_WAITASYNC_DUMP_FORMAT=json`. The first line of a dump
+//! has the lengths of all lists. Each further one is an element of one of them, as `snapshot()` has it, and says of
+//! which: `held`, `waiting`, `cycles`. All have the process, and the number of the dump in it.
 
 use std::fmt::{self, Write};
 use std::process;
@@ -32,10 +32,6 @@ impl Stack {
 
     pub fn shown(call: StackId) -> Self {
         stacks::shown(call).map_or(Self::Unknown, Self::Text)
-    }
-
-    pub fn text(&self) -> Option<&str> {
-        if let Self::Text(text) = self { Some(text) } else { None }
     }
 }
 
@@ -109,7 +105,7 @@ const _: () = assert!(NOTIFIED.len() <= 1 << WAIT_KIND_BITS, "WAIT_KIND_BITS has
 /// Of what no version of `lib/` that belongs to this code awaits.
 const UNKNOWN: (&str, Option<&str>) = ("unknown", None);
 
-/// Returns the kind and the mode of a hold, request or wait. `described` in `lib/holding/request.js` has the same words.
+/// Returns the kind and the mode of a hold, request or wait: the words of `described` in `lib/holding/request.js`.
 fn words(what: What) -> (&'static str, Option<&'static str>) {
     let mode = |mode| Some(if mode == Mode::Exclusive { "exclusive" } else { "shared" });
     let hold = match what {
@@ -213,6 +209,11 @@ impl Snapshot {
 // ——— JSON ———
 
 impl Row {
+    /// Returns the text of its stack; '' if it is unknown.
+    pub fn stack(&self) -> &str {
+        if let Stack::Text(text) = &self.call { text } else { "" }
+    }
+
     /// Writes it as an object of JSON.
     pub fn write(&self, text: &mut Text) -> fmt::Result {
         text.write_char('{')?;

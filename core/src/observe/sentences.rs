@@ -22,9 +22,8 @@ pub fn cycle_lines(cycle: &[RowLink]) -> String {
     let frames = DistinctFrames::of_rows(cycle.iter().flat_map(|link| [&link.holds, &link.waits_for]));
     let mut text = String::new();
     for (n, RowLink { waits_for, .. }) in cycle.iter().enumerate() {
-        let RowLink { holds: has, .. } = &cycle[(n + 1) % cycle.len()];
-        let ahead = if has.is_hold { holder_text(has, &frames) } else { ahead_text(has, &frames) };
-        _ = writeln!(text, "  {}, {ahead}", wait_text(&thread_of(waits_for), waits_for, &frames));
+        let obstacle = obstacle_text(&cycle[(n + 1) % cycle.len()].holds, &frames);
+        _ = writeln!(text, "  {}, {obstacle}", wait_text(&thread_of(waits_for), waits_for, &frames));
     }
     text
 }
@@ -49,10 +48,14 @@ pub fn elsewhere_text(row: &Row) -> Option<String> {
     row.awaits.as_ref().map(|holder| format!("it waits for {holder}, which has the lock"))
 }
 
-/// Says who holds it, since when, and where taken.
+/// Says who is ahead in a line; or who holds it, since when, where taken, and whether its token is gone.
 ///
-/// And whether its token is gone. For example: `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`.
-pub fn holder_text(row: &Row, frames: &DistinctFrames) -> String {
+/// For example: `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`.
+pub fn obstacle_text(row: &Row, frames: &DistinctFrames) -> String {
+    if !row.is_hold {
+        let mode = row.mode.as_deref().unwrap_or_default();
+        return format!("behind {}, which requests it ({mode}){}", thread_of(row), frames.of(" ", row));
+    }
     let what = match row.mode.as_deref() {
         Some("use") => "a message in use".to_owned(),
         Some("permits") => mode_of(row) + " held",
@@ -83,12 +86,6 @@ pub fn ended_text(row: &EndedRow) -> String {
     format!("{thread}, which used this memory, {how}{time}{ago}")
 }
 
-/// Says who is ahead in a line.
-pub fn ahead_text(row: &Row, frames: &DistinctFrames) -> String {
-    let mode = row.mode.as_deref().unwrap_or_default();
-    format!("behind {}, which requests it ({mode}){}", thread_of(row), frames.of(" ", row))
-}
-
 /// Says who waits, for how long, where, and for which thing.
 pub fn wait_text(subject: &str, row: &Row, frames: &DistinctFrames) -> String {
     let (noun, place) = (noun_of(row), frames.of(" ", row));
@@ -116,13 +113,11 @@ pub fn noun_of(row: &Row) -> String {
         ("AsyncLock", _) => one("an"),
         ("RwLock", mode) => format!("{} ({})", one("an"), mode.unwrap_or_default()),
         ("Semaphore", _) => "permits of ".to_owned() + &one("a"),
-        (kind, mode) => part_of(kind, mode).to_owned() + &one("a"),
+        notified => {
+            let row = NOTIFIED.iter().find(|&&(kind, mode, _)| (kind, mode) == notified);
+            row.map_or("", |(.., part)| part).to_owned() + &one("a")
+        }
     }
-}
-
-fn part_of(kind: &str, mode: Option<&str>) -> &'static str {
-    let row = NOTIFIED.iter().find(|(of_kind, of_mode, _)| (*of_kind, *of_mode) == (kind, mode));
-    row.map_or("", |(.., part)| part)
 }
 
 fn shortened(name: &[u16]) -> &[u16] {
@@ -171,7 +166,7 @@ pub fn mode_of(row: &Row) -> String {
 
 /// Chooses the words before a hold's time. Where the call is known that took it, so is the moment.
 pub fn hold_prefix(row: &Row) -> &'static str {
-    if row.is_hold && row.call.text().is_some() { "for " } else { "for at least " }
+    if row.is_hold && !row.stack().is_empty() { "for " } else { "for at least " }
 }
 
 pub fn duration(prefix: &str, milliseconds: Option<f64>) -> String {
@@ -194,17 +189,16 @@ pub fn duration(prefix: &str, milliseconds: Option<f64>) -> String {
 
 /// The stacks of a text. Each is shown by its innermost frame, and, if others there have the same, by the first of its
 /// callers that differs: a program may take all its locks in one function.
-#[derive(Default)]
 pub struct DistinctFrames(Vec<Vec<String>>);
 
 impl DistinctFrames {
     pub fn of_rows<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Self {
-        Self(rows.into_iter().map(|row| frames_of(stack_of(row))).collect())
+        Self(rows.into_iter().map(|row| frames_of(row.stack())).collect())
     }
 
     /// Says where a row's call was, behind a prefix; '' if that is unknown.
     pub fn of(&self, prefix: &str, row: &Row) -> String {
-        let frames = frames_of(stack_of(row));
+        let frames = frames_of(row.stack());
         let Some(innermost) = frames.first() else { return String::new() };
         let in_common = |other: &Vec<String>| frames.iter().zip(other).take_while(|(one, other)| one == other).count();
         let same = self.0.iter().filter(|other| **other != frames).map(in_common).max().unwrap_or_default();
@@ -212,11 +206,6 @@ impl DistinctFrames {
         let caller = caller.map_or_else(String::new, |caller| format!(", called {caller}"));
         format!("{prefix}{innermost}{caller}")
     }
-}
-
-/// Returns the stack of a row's call; '' if it is unknown.
-pub fn stack_of(row: &Row) -> &str {
-    row.call.text().unwrap_or_default()
 }
 
 /// Lists the frames of a stack, without built-in functions. A function that awaits counts only where no other is left.

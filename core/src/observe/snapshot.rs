@@ -16,8 +16,8 @@ use rustc_hash::FxHashMap;
 use super::survey::{Entry, JUST_BEGUN, What, read};
 use crate::clock::{Timestamp, now};
 use crate::held::Process;
-use crate::lock::{Hold, Request};
 use crate::lock::cycles::{Has, Link, SeenHold, SeenWait, confirmed, cycles};
+use crate::lock::{Hold, Request};
 use crate::mapped::words::memories::holder_text;
 use crate::queue::Location;
 
@@ -77,14 +77,12 @@ impl Snapshot {
     /// Reads the holds and waits, and the cycles that count.
     pub fn take(process: &Process) -> Self {
         let mut snapshot = Self::with_all_cycles(process);
-        let cycles = mem::take(&mut snapshot.cycles);
-        snapshot.cycles = cycles.into_iter().filter(|cycle| snapshot.counts(cycle, process.stall_after)).collect();
-        snapshot
-    }
-
-    fn counts(&self, cycle: &[Link], stall_after: Option<Duration>) -> bool {
-        cycle.iter().all(|link| self.waiting[link.waits_for].blocked)
-            || stall_after.is_none_or(|period| self.age_of(cycle) >= period)
+        let mut cycles = mem::take(&mut snapshot.cycles);
+        cycles.retain(|cycle| {
+            cycle.iter().all(|link| snapshot.waiting[link.waits_for].blocked)
+                || process.stall_after.is_none_or(|period| snapshot.age_of(cycle) >= period)
+        });
+        Self { cycles, ..snapshot }
     }
 
     /// Returns for how long all entries of a cycle have been there.

@@ -24,7 +24,7 @@ use rustc_hash::FxHashMap;
 use super::rows::{Row, Rows};
 use super::sentences::{
     MOST_PLACES, cycle_text, duration, elsewhere_text, ended_text, frames_of, hold_prefix, lock_of, mode_of,
-    orphan_text, stack_of, thread_of,
+    orphan_text, thread_of,
 };
 
 /// Returns the text of a result of `snapshot()`.
@@ -116,14 +116,7 @@ impl<'a> TableLine<'a> {
 
     fn key(&self) -> LineKey<'a> {
         let Row { thread_id, mode, amount, collected, .. } = self.row;
-        (
-            self.verb,
-            thread_id.to_bits(),
-            mode.as_deref(),
-            amount.map(f64::to_bits),
-            *collected,
-            stack_of(self.row),
-        )
+        (self.verb, thread_id.to_bits(), mode.as_deref(), amount.map(f64::to_bits), *collected, self.row.stack())
     }
 
     fn add(&mut self, row: &Row) {
@@ -161,7 +154,7 @@ fn push_section(text: &mut String, section: &Section<'_>, others: usize) {
     for (line, thread, mode) in &lines {
         let written = format!("  {:verbs$}  {thread:all$}  {mode:modes$}  {}", line.verb, line.duration());
         _ = writeln!(text, "{}", written.trim_end());
-        for place in frames_of(stack_of(line.row)).iter().take(MOST_PLACES) {
+        for place in frames_of(line.row.stack()).iter().take(MOST_PLACES) {
             _ = writeln!(text, "      {place}");
         }
         for more in orphan_text(line.row).into_iter().chain(elsewhere_text(line.row)) {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::reports::Reports;
 use super::rows::{Row, shown_row};
 use super::sentences::{
-    DistinctFrames, ahead_text, duration, elsewhere_text, ended_text, holder_text, noun_of, quoted, thread_of, wait_text,
+    DistinctFrames, duration, elsewhere_text, ended_text, noun_of, obstacle_text, quoted, thread_of, wait_text,
 };
 use super::survey::Entry;
 use crate::held::Registered;
@@ -41,22 +41,26 @@ impl Reports<'_> {
         let row = shown_row(snapshot.now, entry);
         let (thread, noun, time) = (thread_of(&row), noun_of(&row), duration("for ", row.milliseconds));
         let mut text = if entry.blocked {
-            format!("{} has been blocked {time} waiting for {noun}", capitalized(&thread))
+            format!("{}{} has been blocked {time} waiting for {noun}", thread[..1].to_uppercase(), &thread[1..])
         } else {
             format!("A promise of {thread} has been pending {time} waiting for {noun}")
         };
         if more > 0 {
             _ = write!(text, ", and {more} more");
         }
-        let reported: Vec<_> = holders.iter().take(MOST_HOLDERS).map(|&holder| &snapshot.held[holder]).collect();
-        let rows: Vec<_> = reported.iter().map(|holder| shown_row(snapshot.now, holder)).collect();
+        let ahead = if holders.is_empty() { self.claim_ahead(index) } else { None };
+        let obstacles = holders.iter().take(MOST_HOLDERS).map(|&holder| &snapshot.held[holder]);
+        let obstacles = obstacles.chain(ahead.map(|claim| &snapshot.waiting[claim]));
+        let rows: Vec<_> = obstacles.map(|obstacle| shown_row(snapshot.now, obstacle)).collect();
         let frames = DistinctFrames::of_rows(rows.iter().chain([&row]));
-        let mut blockers: Vec<_> = rows.iter().map(|row| self.holder_line(entry, row, &frames)).collect();
+        let line = |row: &Row| {
+            let elsewhere = elsewhere_text(row).filter(|_| row.is_hold);
+            let doing = elsewhere.unwrap_or_else(|| self.doing_of(entry, row.thread_id as u32, &frames));
+            obstacle_text(row, &frames) + "; " + &doing
+        };
+        let mut blockers: Vec<_> = rows.iter().map(line).collect();
         if holders.len() > MOST_HOLDERS {
             blockers.push(format!("{} more", holders.len() - MOST_HOLDERS));
-        }
-        if blockers.is_empty() {
-            blockers.extend(self.claim_ahead(index).map(|claim| self.claim_line(entry, claim, &frames)));
         }
         blockers.extend(row.ended.iter().flatten().map(ended_text));
         match blockers.as_slice() {
@@ -68,17 +72,6 @@ impl Reports<'_> {
             _ => _ = write!(text, ":\n  {}", blockers.join("\n  ")),
         }
         text
-    }
-
-    fn holder_line(&self, wait: &Entry, holder: &Row, frames: &DistinctFrames) -> String {
-        let doing = elsewhere_text(holder).unwrap_or_else(|| self.doing_of(wait, holder.thread_id as u32, frames));
-        holder_text(holder, frames) + "; " + &doing
-    }
-
-    fn claim_line(&self, wait: &Entry, claim: usize, frames: &DistinctFrames) -> String {
-        let claim = &self.snapshot.waiting[claim];
-        let doing = self.doing_of(wait, claim.thread_id, frames);
-        ahead_text(&shown_row(self.snapshot.now, claim), frames) + "; " + &doing
     }
 
     /// Says in which way a thread keeps another one waiting.
@@ -104,8 +97,4 @@ impl Reports<'_> {
             ([first, ..], None) => format!("{}, and {} more", text(first), waits.len() - 1),
         }
     }
-}
-
-fn capitalized(text: &str) -> String {
-    text[..1].to_uppercase() + &text[1..]
 }
