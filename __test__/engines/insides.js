@@ -18,7 +18,7 @@ async function command (load, url, args) {
   return client.call(...args).finally(() => client.disconnect())
 }
 
-/** Where the table of locks in memory begins in its file: src/mapped/layout.rs. */
+/** Where the table of locks in memory begins in its file: src/mapped/mod.rs. */
 const TABLE_AT = 8192
 
 /** How many locks and waits there are, by the engine's first argument; none of them any more if they are taken. */

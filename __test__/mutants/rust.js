@@ -404,15 +404,13 @@ module.exports = [
   ...of(lockStore, { cargo: ['line', 'known_holder'] }, [
     ['a word that a process is known to have is polled', 'is_free || !word.has_known_holder()', 'true']
   ]),
-  ...of('core/src/mapped/words/sweep.rs', { model: 'process_lock_death' }, [
-    ['who sweeps tells nobody', '                self.table.tell(self.index, process, self.peers);', '']
-  ]),
   ...of('core/src/mapped/words/owner.rs', { model: 'process_lock_death' }, [
+    ['who sweeps tells nobody', '                self.table.tell(self.index, process, self.peers);', ''],
     ['who frees a word tells nobody',
       '            self.end();\n        }\n        self.pass();\n    }\n\n    fn is_due',
       '            self.end();\n        }\n    }\n\n    fn is_due']
   ]),
-  ...of('core/src/mapped/words/waits.rs', { model: 'process_notify_leave' }, [
+  ...of('core/src/mapped/words/turns.rs', { model: 'process_notify_leave' }, [
     ['a waiter that leaves loses its notification', 'notified > 0 && notified >= waiters', 'false']
   ]),
 

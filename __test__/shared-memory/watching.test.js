@@ -33,9 +33,9 @@ function sleepsOf (pid) {
 
 /** The record of the first word, which others write now as if they had been stopped before they rang. */
 function recordOf (words) {
-  const { binding } = inside('agent/find-agent').agent().native
-  const { record, owning } = binding.shareWord(binding.addressOf(words.subarray(0, 1)))
-  return { record: new Int32Array(record), owning }
+  const { binding, floats } = inside('agent/find-agent').agent().native
+  const record = new Int32Array(binding.shareWord(binding.addressOf(words.subarray(0, 1))))
+  return { record, owning: floats[inside('agent/registers').COUNT] }
 }
 
 for (const count of [1, 1000]) {

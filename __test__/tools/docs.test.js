@@ -185,9 +185,9 @@ const CONSTANTS = [
   ['engines', /At most ([\d ]+) names are held/, 'mapped_names/table.rs', 'CAPACITY'],
   ['engines', /(\d+) processes can have the\s+table/, 'names/entry.rs', 'MOST_SHARERS'],
   ['engines', /within (\d+) ms, because it is suspended/, 'names/entry.rs', 'TURN_MILLISECONDS'],
-  ['shared-memory', /(\d+) processes can have a file/, 'process_id.rs', 'MOST_PROCESSES'],
-  ['shared-memory', /at least (\d+) and at most/, 'words/table.rs', 'SHORTEST_TABLE'],
-  ['shared-memory', /and at most ([\d ]+)\./, 'words/table.rs', 'LONGEST_TABLE'],
+  ['shared-memory', /(\d+) processes can have a file/, 'src/mapped/mod.rs', 'MOST_PROCESSES'],
+  ['shared-memory', /at least (\d+) and at most/, 'words/mod.rs', 'SHORTEST_TABLE'],
+  ['shared-memory', /and at most ([\d ]+)\./, 'words/mod.rs', 'LONGEST_TABLE'],
   ['processes', /among all processes: 1 to (\d+)\./, 'processes/arguments.js', 'MOST_PERMITS'],
   ['processes', /at most (\d+) characters of/, 'holder.js', 'LONGEST']
 ]

@@ -5,7 +5,7 @@ mod primitives {
     #[allow(unused_imports, reason = "the records of mapped memory need all")]
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
     pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
-    pub(crate) use std::thread::{Thread, current, park, park_timeout};
+    pub(crate) use std::thread::{Thread, current, park, park_timeout, yield_now};
 }
 
 #[cfg(feature = "model")]
@@ -14,6 +14,7 @@ mod primitives {
     #[allow(unused_imports, reason = "as above")]
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
     pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
+    pub(crate) use loom::thread::yield_now;
 
     /// Stands for [`std::thread::Thread`]. With loom's own, a thread that is unparked while it waits for a mutex loses
     /// the token or enters the mutex. This one also wakes spuriously, as a thread may.

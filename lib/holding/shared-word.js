@@ -14,7 +14,7 @@
 
 const { Int32Array, TypeError, compareExchange, load, store } = require('../util/intrinsics')
 const { agent } = require('../agent/find-agent')
-const { ADDRESS, FENCED, HELD, RELEASING } = require('../agent/registers')
+const { ADDRESS, COUNT, FENCED, HELD, RELEASING } = require('../agent/registers')
 const { createError, nameOfOwner, notLocked } = require('../waiting/errors')
 const { INDEX, SERIAL } = require('./entry')
 const { first } = require('./entries')
@@ -139,13 +139,13 @@ module.exports = (Word) => class SharedWord extends Word {
       throw createError(owner + ' does not work on memory that several processes share: AsyncLock, RwLock, Semaphore ' +
         'with permits, and Latch do', 'ERR_SHARED_MEMORY_CLASS', undefined, TypeError)
     }
-    const shared = binding.shareWord(this.address)
-    if (shared === null) {
+    const record = binding.shareWord(this.address)
+    if (record === null) {
       throw createError(owner + ': the shared memory has no room for another lock or awaited word',
         'ERR_SHARED_MEMORY_FULL')
     }
-    this.record = new Int32Array(shared.record)
-    this.owning = shared.owning
+    this.owning = floats[COUNT]
+    this.record = new Int32Array(record)
   }
 
   /** Whether it can be taken, and nobody awaits it. */

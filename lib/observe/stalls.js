@@ -6,7 +6,7 @@
  * those of promises to the promises' thread, which makes each a warning. Each is a message on the channel
  * `atomics-waitasync:stall`, too: of that thread; of the main thread for a blocked one, which can call no listener.
  *
- * They say where and when holds began, and which tokens were collected. core/src/held/hold_calls.rs knows it for the
+ * They say where and when holds began, and which tokens were collected. core/src/held/notes.rs knows it for the
  * reports of all threads.
  *
  * Stacks become texts in code that a program may have replaced (`Error.prepareStackTrace`), and that code may use

@@ -1,29 +1,35 @@
-//! The functions for `lib/processes/engines/memory.js`. They decode, call and encode, and decide nothing.
+//! The functions for memory of several processes. They decode, call and encode, and decide nothing.
 //!
-//! What waits has its number among the requests for files: `filesNext`, `filesWait`, `filesAbort`, `filesHeld` and
-//! `filesRelease` are for both.
+//! Those of locks are for `lib/processes/engines/memory.js`. What waits has its number among the requests for files:
+//! `filesNext`, `filesWait`, `filesAbort`, `filesHeld` and `filesRelease` are for both. Those of buffers are for
+//! `lib/processes/shared-memory.js` and `lib/holding/shared-word.js`.
 
 #![allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 
+use std::ffi::c_void;
 use std::path::Path;
+use std::ptr::{NonNull, null_mut};
 use std::rc::Rc;
 
-use napi::bindgen_prelude::{Buffer, Env, External};
-use napi::{Error, Result};
+use libloading::os::unix::Library;
+use napi::bindgen_prelude::{Buffer, Env, External, FromNapiValue, Unknown};
+use napi::{Error, Result, sys};
 use napi_derive::napi;
 
-use super::files::{throw, write};
-use super::shared_memory::refused;
+use super::files::{failed, throw, write};
 use super::updating;
 use crate::agent::Agent;
+use crate::globals::shared_words;
+use crate::mapped::{Kind, Mapping, unavailable};
 use crate::mapped_names::{self as names, Asked, Requester, Table};
 use waitasync_core::mapped::names::{Key, Mode, Row};
+use waitasync_core::mapped::words::Peers;
+use waitasync_core::queue::Location;
 
 /// Opens the table in a file, or makes it. An error's message begins with its code, and a space.
 #[napi(catch_unwind)]
 pub fn memory_open(path: String) -> Result<External<&'static Table>> {
-    let table = names::open(Path::new(&path)).map_err(|error| refused(&error))?;
-    Ok(External::new(table))
+    names::open(Path::new(&path)).map(External::new).map_err(failed)
 }
 
 /// Makes what the requests for a name have in common. `key`: its SHA-256; `max_hold`: for how many milliseconds they may have
@@ -101,8 +107,61 @@ pub fn memory_look(table: &External<&'static Table>, key: Option<Buffer>) -> Res
         let (since, thread, label) = noted.map_or((None, None, None), |(since, thread, label)| {
             (Some(since as f64), Some(thread), Some(label).filter(|label| !label.is_empty()))
         });
-        let (ours, pid) = (process == table.mapping.me(), table.mapping.pid_of(process));
+        let (ours, pid) = (process == table.mapping.me(), Some(table.mapping.pid(index)).filter(|pid| *pid != 0));
         Some(MemoryInfo { name, waits, shared: is_shared, ours, pid, thread, label, since })
     };
     Ok(table.names.rows(key.as_ref()).into_iter().filter_map(info).collect())
+}
+
+type CreateBuffer = unsafe extern "C" fn(
+    sys::napi_env,
+    *mut c_void,
+    usize,
+    extern "C" fn(*mut c_void, *mut c_void),
+    *mut c_void,
+    *mut sys::napi_value,
+) -> sys::napi_status;
+
+/// Mapped memory stays: see `Mapping`.
+extern "C" fn keep(_: *mut c_void, _: *mut c_void) {}
+
+/// Returns a new buffer of a file's memory; makes the file if need be. An error's message begins with its code, and a
+/// space.
+#[napi(catch_unwind)]
+pub fn shared_memory(env: Env, path: String, bytes: f64) -> Result<Unknown<'static>> {
+    let create = create_buffer()?;
+    let (start, table_bytes) = (shared_words::start, shared_words::table_bytes(bytes as usize));
+    let mapping = Mapping::open(Path::new(&path), Kind::Memory, table_bytes, bytes as usize, start).map_err(failed)?;
+    buffer(env, create, mapping.data(), mapping.data_bytes())
+}
+
+/// Prepares a word that several processes may have for a lock. Returns a new buffer of its record; null if there are too
+/// many. The number of its owner if this process has the lock is written into the registers.
+#[napi(catch_unwind)]
+pub fn share_word(env: Env, address: f64) -> Result<Option<Unknown<'static>>> {
+    let Some((record, owning)) = shared_words::prepare(Location::from_address(address as usize)) else {
+        return Ok(None);
+    };
+    Agent::of(env.raw())?.registers.set_count(owning.into());
+    buffer(env, create_buffer()?, NonNull::from(record).cast(), size_of_val(record)).map(Some)
+}
+
+fn create_buffer() -> Result<CreateBuffer> {
+    let this = Library::this();
+    // SAFETY: the type is that of Node's header.
+    let create = unsafe { this.get::<CreateBuffer>(b"node_api_create_external_sharedarraybuffer\0") };
+    let missing = "This Node.js cannot wrap mapped memory: that needs Node.js 22.23, 24.16, 26.1 or newer";
+    create.map(|create| *create).map_err(|_| failed(unavailable(missing)))
+}
+
+/// Makes a buffer of mapped memory.
+fn buffer(env: Env, create: CreateBuffer, start: NonNull<u8>, bytes: usize) -> Result<Unknown<'static>> {
+    let mut buffer = null_mut();
+    // SAFETY: on the thread of `env`, with memory that is never unmapped.
+    let status = unsafe { create(env.raw(), start.as_ptr().cast(), bytes, keep, null_mut(), &raw mut buffer) };
+    if status != sys::Status::napi_ok {
+        return Err(failed(unavailable("This runtime refuses to wrap mapped memory")));
+    }
+    // SAFETY: the buffer is a value of `env`.
+    unsafe { Unknown::from_napi_value(env.raw(), buffer) }
 }

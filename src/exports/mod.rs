@@ -8,8 +8,6 @@ pub mod files;
 pub mod memory;
 pub mod observing;
 mod operations;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-pub mod shared_memory;
 pub mod words;
 
 use napi::Result;

@@ -18,7 +18,7 @@ use napi_derive::napi;
 use waitasync_core::held::Process;
 use waitasync_core::lock::{Hold, Request, Word};
 use waitasync_core::mapped::words::SharedWord;
-pub(crate) use waitasync_core::mapped::words::memories::{maps_memory, owner_of, shared_word};
+pub(crate) use waitasync_core::mapped::words::{maps_memory, owner_of, shared_word};
 pub(crate) use waitasync_core::queue::other_processes::is_shared;
 use waitasync_core::queue::{Location, WaitResult};
 use waitasync_core::service::Service;

@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 use waitasync_core::mapped::ProcessId;
-use waitasync_core::mapped::words::memories::{Memories, connect};
-use waitasync_core::mapped::words::{self, Peers, Record, SharedWord, Table};
+use waitasync_core::mapped::words::{self, Memories, Peers, Record, SharedWord, Table, connect};
 use waitasync_core::queue::Location;
 use waitasync_core::queue::other_processes::{OtherProcesses, SharedWaits};
 use waitasync_core::sync::lock;
 
 use super::{PROCESS, WordAt, claim_stays, word_at};
-use crate::mapped::{Client, Mapping, now};
+use crate::mapped::{Client, Mapping};
 
 pub(crate) use words::table_bytes;
 
@@ -37,7 +36,7 @@ pub(crate) fn prepare(location: Location) -> Option<(&'static Record, u32)> {
         PROCESS.store.counter(location).fetch_add(1, Ordering::SeqCst);
     }
     let word = Files.word(location, true)?;
-    Some((word.table.record(word.index), words::held_by(word.peers.me())))
+    Some((word.record(), words::held_by(word.peers.me())))
 }
 
 fn table_of(mapping: &Mapping) -> Table<'static> {
@@ -50,28 +49,6 @@ fn word_in(mapping: &Mapping, offset: usize) -> Option<&'static AtomicI32> {
     let is_within = offset < mapping.data_bytes() / size_of::<i32>();
     // SAFETY: it is in the mapping (its invariant 1), whose data begin at a page.
     is_within.then(|| unsafe { mapping.data().cast::<AtomicI32>().add(offset).as_ref() })
-}
-
-impl Peers for Mapping {
-    fn me(&self) -> ProcessId {
-        Self::me(self)
-    }
-
-    fn ring(&self, index: usize) {
-        Self::ring(self, index);
-    }
-
-    fn is_gone(&self, process: ProcessId) -> bool {
-        Self::is_gone(self, process)
-    }
-
-    fn now(&self) -> u64 {
-        now()
-    }
-
-    fn pid(&self, index: usize) -> u32 {
-        self.process_at(index).and_then(|process| self.pid_of(process)).unwrap_or_default()
-    }
 }
 
 /// The words that waiters here await without a record, since the table is full: what was there as the first one came.

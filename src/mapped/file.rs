@@ -1,26 +1,26 @@
 //! Opens a file of mapped memory, or makes it.
 
 use std::fs::{File, OpenOptions, Permissions, remove_file};
-use std::io::{Error, ErrorKind};
+use std::io::{Error, ErrorKind, Result};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use memmap2::MmapOptions;
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, fallocate, flock, linkat};
+use rustix::io::Errno;
 
-use super::layout::{BOOT_AT, DATA_BYTES_AT, Header};
-use super::open_error::OpenError;
-use super::system;
+use super::{BOOT_AT, DATA_BYTES_AT, Header, refused, system};
 
 /// How often a file is looked for that others remove or replace meanwhile.
 const MOST_TRIES: u32 = 1000;
 
-fn invalid<T>(what: &str) -> Result<T, OpenError> {
-    Err(OpenError::Invalid(what.into()))
+fn invalid<T>(what: &str) -> Result<T> {
+    Err(refused("INVALID", what))
 }
 
 /// Opens the file with this header and so many bytes. Makes it if there is none of this boot.
-pub(super) fn open(path: &Path, header: Header, size: usize) -> Result<File, OpenError> {
+pub(super) fn open(path: &Path, header: Header, size: usize) -> Result<File> {
     for _ in 0..MOST_TRIES {
         let mut options = OpenOptions::new();
         match options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
@@ -29,14 +29,14 @@ pub(super) fn open(path: &Path, header: Header, size: usize) -> Result<File, Ope
             Err(error) if error.kind() == ErrorKind::NotFound => make(path, header, size)?,
             Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return invalid("it is a symbolic link"),
             Err(error) if error.kind() == ErrorKind::IsADirectory => return invalid("it is a folder"),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
     }
     invalid("it is removed or replaced all the time")
 }
 
 /// Checks that a file is ours, and of this header. Returns false if it is of an earlier boot.
-fn is_of_this_boot(file: &File, wanted: Header, size: usize) -> Result<bool, OpenError> {
+fn is_of_this_boot(file: &File, wanted: Header, size: usize) -> Result<bool> {
     let data = file.metadata()?;
     if !data.is_file() {
         return invalid("it is no regular file");
@@ -58,7 +58,7 @@ fn is_of_this_boot(file: &File, wanted: Header, size: usize) -> Result<bool, Ope
     let data_bytes =
         |header: &[u8]| header[DATA_BYTES_AT..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
     if data_bytes(&found) != data_bytes(&wanted) {
-        return Err(OpenError::Length(data_bytes(&found)));
+        return Err(refused("LENGTH", data_bytes(&found)));
     }
     if found != wanted || data.len() != size as u64 {
         return invalid("it has been truncated or changed");
@@ -67,33 +67,33 @@ fn is_of_this_boot(file: &File, wanted: Header, size: usize) -> Result<bool, Ope
 }
 
 /// Makes a file, and then gives it its name. If this process dies before, nobody sees it.
-fn make(path: &Path, header: Header, size: usize) -> Result<(), OpenError> {
+fn make(path: &Path, header: Header, size: usize) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let refused = |error: Error| match error.raw_os_error() {
+    let named = |error: Error| match error.raw_os_error() {
         Some(libc::EOPNOTSUPP | libc::EISDIR) => system::unknown_drive(None),
-        _ => error.into(),
+        _ => error,
     };
     let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_TMPFILE).mode(0o600).open(folder);
-    let file = file.map_err(refused)?;
+    let file = file.map_err(named)?;
     system::check_drive(&file)?;
     // Whatever the umask has taken away.
     file.set_permissions(Permissions::from_mode(0o600))?;
-    fallocate(&file, FallocateFlags::empty(), 0, size as u64).map_err(|error| refused(error.into()))?;
+    fallocate(&file, FallocateFlags::empty(), 0, size as u64).map_err(|error| named(error.into()))?;
     file.write_all_at(&header.to_bytes(), 0)?;
     // If this process has no room for it, there is to be no file either.
     drop(MmapOptions::new().len(size).map_raw(&file)?);
-    match system::link(&file, path) {
+    match linkat(CWD, format!("/proc/self/fd/{}", file.as_raw_fd()), CWD, path, AtFlags::SYMLINK_FOLLOW) {
         // Another process was quicker.
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(Errno::EXIST) => Ok(()),
         linked => Ok(linked?),
     }
 }
 
 /// Removes a file of an earlier boot. Others that find it wait here, and then find the new one.
-fn remove(path: &Path, old: &File) -> Result<(), OpenError> {
-    flock(old, FlockOperation::LockExclusive).map_err(Error::from)?;
+fn remove(path: &Path, old: &File) -> Result<()> {
+    flock(old, FlockOperation::LockExclusive)?;
     let identity = |data: &std::fs::Metadata| (data.dev(), data.ino());
     let is_there =
         path.symlink_metadata().is_ok_and(|there| old.metadata().is_ok_and(|old| identity(&there) == identity(&old)));
-    if is_there { Ok(remove_file(path)?) } else { Ok(()) }
+    if is_there { remove_file(path) } else { Ok(()) }
 }

@@ -1,24 +1,27 @@
-//! A file that this process has mapped, and its processes.
+//! A file that this process has mapped, and its processes. The thread that sleeps until another one rings, or dies.
+//!
+//! That thread is one for all files of this process, starts with the first, and ends with the process. So its end is the alarm:
+//! the kernel marks the word `alive` of each slot of this process, and wakes one that sleeps there. That one wakes the others.
 
 use std::any::Any;
 use std::fs::File;
-use std::io::{Error, ErrorKind};
+use std::io::{Error, ErrorKind, Result};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock};
-use std::time::Duration;
+use std::sync::{Mutex, OnceLock, mpsc};
+use std::time::{Duration, Instant};
 
 use memmap2::{MmapOptions, MmapRaw};
+use waitasync_core::mapped::words::Peers;
 use waitasync_core::mapped::{MOST_PROCESSES, ProcessId};
 use waitasync_core::sync::lock;
 
-use super::file;
-use super::layout::{Header, Kind, SLOTS_AT, Slot, TABLE_AT};
-use super::open_error::OpenError;
-use super::system::{self, Watcher};
+use super::system::{self, MOST_WORDS, OWNER_DIED, WAITERS, Watcher};
+use super::{Header, Kind, SLOTS_AT, Slot, TABLE_AT, file, unavailable};
 
 /// What is kept in the table of a file. The watching thread calls it, or a thread that sweeps; none has a lock of this
 /// package then.
@@ -50,16 +53,24 @@ pub(crate) struct Mapping {
     /// The process that this one sweeps, packed; 0: none.
     swept: AtomicU32,
     /// The doorbell's count, as the watcher has served it.
-    pub(super) served: AtomicU32,
+    served: AtomicU32,
     next: OnceLock<&'static Self>,
 }
 
 /// The first mapping of this process. Each leads to the next; most programs have one.
 static FIRST: OnceLock<&'static Mapping> = OnceLock::new();
 /// Grows at each call of [`Mapping::ring_own`].
-pub(super) static BELL: AtomicU32 = AtomicU32::new(0);
+static BELL: AtomicU32 = AtomicU32::new(0);
 /// One thread opens at a time.
 static OPENING: Mutex<()> = Mutex::new(());
+
+/// How often it looks at all that others have: one who was to pass an alarm on may have died, or be suspended before it rings.
+const BACKSTOP: Duration = Duration::from_secs(1);
+/// How often it looks at the byte of a process whose alarm has come: at first, and at least. Some take long to end.
+const LOOK: Duration = Duration::from_micros(500);
+const RARE_LOOK: Duration = Duration::from_millis(20);
+/// How often it looks at words at which it cannot sleep, since they are too many, or the kernel is older than 5.16.
+const ROUND: Duration = Duration::from_millis(5);
 
 impl Mapping {
     /// Maps the file at `path`; makes it if need be. One that this process has already is the same mapping.
@@ -67,17 +78,17 @@ impl Mapping {
     /// `start` makes the client. Until this process has joined, the client is dropped if that fails, does not know
     /// [`Self::me`], and may have to sweep.
     pub(crate) fn open(
-        watcher: Watcher,
         path: &Path,
         kind: Kind,
         table_bytes: usize,
         data_bytes: usize,
         start: fn(&'static Self) -> Box<dyn Client>,
-    ) -> Result<&'static Self, OpenError> {
+    ) -> Result<&'static Self> {
+        let _opening = lock(&OPENING);
+        let watcher = start_watching()?;
         let header =
             Header { kind, table_bytes: table_bytes as u64, data_bytes: data_bytes as u64, boot: system::boot()? };
-        let (data_at, end) = header.ends().ok_or(ErrorKind::OutOfMemory).map_err(Error::from)?;
-        let _opening = lock(&OPENING);
+        let (data_at, end) = header.ends().ok_or(ErrorKind::OutOfMemory)?;
         let file = file::open(path, header, end)?;
         let data = file.metadata()?;
         let identity = (data.dev(), data.ino());
@@ -134,22 +145,18 @@ impl Mapping {
         self.data.end - self.data.start
     }
 
-    pub(crate) fn me(&self) -> ProcessId {
-        *self.me.get().expect("it has joined")
-    }
-
     pub(crate) fn client(&'static self) -> &'static dyn Client {
         &**self.client.get().expect("it has been opened")
     }
 
-    pub(super) fn slot(&self, index: usize) -> &'static Slot {
+    fn slot(&self, index: usize) -> &'static Slot {
         assert!(index < MOST_PROCESSES);
         // SAFETY: the slots are in the mapping (invariant 1), aligned to a page.
         unsafe { self.at_offset(SLOTS_AT).cast::<Slot>().add(index).as_ref() }
     }
 
     /// Takes a slot, and sweeps it if need be.
-    fn join(&'static self, watcher: Watcher) -> Result<(), OpenError> {
+    fn join(&'static self, watcher: &Watcher) -> Result<()> {
         for index in 0..MOST_PROCESSES {
             if !system::try_lock_byte(&self.file, index)? {
                 continue;
@@ -167,11 +174,11 @@ impl Mapping {
             slot.state.store(2 * generation + 1, Ordering::SeqCst);
             return Ok(());
         }
-        Err(OpenError::Full)
+        Err(unavailable(format!("{MOST_PROCESSES} processes have the file, and it has room for no more")))
     }
 
     /// Lists the other processes that have the file.
-    pub(super) fn others(&self) -> impl Iterator<Item = ProcessId> + '_ {
+    fn others(&self) -> impl Iterator<Item = ProcessId> + '_ {
         let me = self.me.get().map(|me| me.index());
         (0..MOST_PROCESSES).filter(move |&index| Some(index) != me).filter_map(|index| self.process_at(index))
     }
@@ -182,27 +189,10 @@ impl Mapping {
         if state.is_multiple_of(2) { None } else { ProcessId::new(index, state / 2) }
     }
 
-    /// Wakes the watcher of a process: its client's `rung` is called soon.
-    pub(crate) fn ring(&self, index: usize) {
-        let bell = &self.slot(index % MOST_PROCESSES).doorbell;
-        bell.fetch_add(1, Ordering::SeqCst);
-        system::wake(bell);
-    }
-
     /// Lets this process's own watcher look at what is due.
     pub(crate) fn ring_own() {
         BELL.fetch_add(1, Ordering::SeqCst);
         system::wake(&BELL);
-    }
-
-    /// Whether the process is certainly dead, and is not being swept. That takes a system call.
-    pub(crate) fn is_gone(&self, process: ProcessId) -> bool {
-        if self.process_at(process.index()) != Some(process) {
-            return true;
-        }
-        // The kernel tells nothing of a lock of one's own: that of this process, and of one that another thread sweeps.
-        let is_own = self.me.get() == Some(&process) || self.swept.load(Ordering::SeqCst) == process.packed();
-        !is_own && system::is_byte_free(&self.file, process.index()).unwrap_or(false)
     }
 
     /// Sweeps what is dead. The caller has no lock of this package.
@@ -213,7 +203,7 @@ impl Mapping {
     }
 
     /// Sweeps the process, if it is dead. Returns whether it has been swept, now or before.
-    pub(super) fn sweep_if_gone(&'static self, process: ProcessId) -> bool {
+    fn sweep_if_gone(&'static self, process: ProcessId) -> bool {
         let index = process.index();
         if self.process_at(index) != Some(process) {
             return true;
@@ -237,12 +227,116 @@ impl Mapping {
         slot.alive.store(0, Ordering::SeqCst);
         slot.state.store(2 * dead.generation(), Ordering::SeqCst);
     }
+}
 
-    /// Returns the process id, as this process's PID namespace has it.
-    pub(crate) fn pid_of(&self, process: ProcessId) -> Option<u32> {
-        let slot = self.slot(process.index());
+impl Peers for Mapping {
+    fn me(&self) -> ProcessId {
+        *self.me.get().expect("it has joined")
+    }
+
+    /// Wakes the watcher of a process: its client's `rung` is called soon.
+    fn ring(&self, index: usize) {
+        let bell = &self.slot(index % MOST_PROCESSES).doorbell;
+        bell.fetch_add(1, Ordering::SeqCst);
+        system::wake(bell);
+    }
+
+    /// Whether the process is certainly dead, and is not being swept. That takes a system call.
+    fn is_gone(&self, process: ProcessId) -> bool {
+        if self.process_at(process.index()) != Some(process) {
+            return true;
+        }
+        // The kernel tells nothing of a lock of one's own: that of this process, and of one that another thread sweeps.
+        let is_own = self.me.get() == Some(&process) || self.swept.load(Ordering::SeqCst) == process.packed();
+        !is_own && system::is_byte_free(&self.file, process.index()).unwrap_or(false)
+    }
+
+    fn now(&self) -> u64 {
+        system::now()
+    }
+
+    /// As this process's PID namespace has it.
+    fn pid(&self, index: usize) -> u32 {
+        let (process, slot) = (self.process_at(index), self.slot(index));
         let pid = slot.pid.load(Ordering::SeqCst);
         let is_known = slot.namespace.load(Ordering::SeqCst) == system::namespace() && system::namespace() != 0;
-        (is_known && self.process_at(process.index()) == Some(process)).then_some(pid)
+        if is_known && process.is_some() && self.process_at(index) == process { pid } else { 0 }
     }
+}
+
+/// Starts the thread, unless it runs. The caller has the lock [`OPENING`].
+fn start_watching() -> Result<&'static Watcher> {
+    static WATCHER: OnceLock<Watcher> = OnceLock::new();
+    if let Some(watcher) = WATCHER.get() {
+        return Ok(watcher);
+    }
+    let (sender, receiver) = mpsc::channel();
+    std::thread::Builder::new().name("atomics-watcher".into()).spawn(move || {
+        system::block_signals();
+        let made = Watcher::of_this_thread();
+        let is_made = made.is_ok();
+        let _ = sender.send(made);
+        if is_made {
+            watch();
+        }
+    })?;
+    // Emulators have none.
+    let missing = |error| format!("Memory of several processes needs Linux with robust lists of futexes: {error}");
+    let made = receiver.recv().map_err(Error::other)?.map_err(|error| unavailable(missing(error)))?;
+    Ok(WATCHER.get_or_init(|| made))
+}
+
+fn watch() {
+    let (mut last_look, mut next_look, mut sleeps_at_many) = (Instant::now(), LOOK, true);
+    loop {
+        // Before anything is looked at: a ring that comes later changes it, and then nobody sleeps.
+        let own = BELL.load(Ordering::SeqCst);
+        let (mut words, mut times) = (vec![(&BELL, own)], Vec::new());
+        let is_due = last_look.elapsed() >= BACKSTOP;
+        if is_due {
+            last_look = Instant::now();
+        }
+        for mapping in Mapping::all() {
+            let bell = &mapping.slot(mapping.me().index()).doorbell;
+            let count = bell.load(Ordering::SeqCst);
+            words.push((bell, count));
+            if mapping.served.swap(count, Ordering::SeqCst) != count {
+                guarded(|| mapping.client().rung());
+            }
+            if is_due {
+                guarded(|| mapping.sweep());
+                guarded(|| mapping.client().look_again());
+            }
+            times.extend(guarded(|| mapping.client().due()).flatten());
+        }
+        let (mut is_alone, mut is_ending) = (true, false);
+        for (mapping, process) in Mapping::all().flat_map(|mapping| mapping.others().map(move |other| (mapping, other)))
+        {
+            is_alone = false;
+            let alive = &mapping.slot(process.index()).alive;
+            let value = alive.fetch_or(WAITERS, Ordering::SeqCst) | WAITERS;
+            if value & OWNER_DIED == 0 {
+                words.push((alive, value));
+            } else {
+                system::wake(alive);
+                is_ending |= guarded(|| mapping.sweep_if_gone(process)) != Some(true);
+            }
+        }
+        next_look = if is_ending { (next_look + next_look / 16).min(RARE_LOOK) } else { LOOK };
+        times.extend(is_ending.then_some(next_look));
+        times.extend((!is_alone).then(|| BACKSTOP.saturating_sub(last_look.elapsed())));
+        times.extend((words.len() > MOST_WORDS || !sleeps_at_many).then_some(ROUND));
+        let time = times.into_iter().min();
+        sleeps_at_many = sleeps_at_many && system::sleep_at(&words, time);
+        if !sleeps_at_many {
+            // Most programs have one file, and are rung there.
+            let (word, value) = words.get(1).copied().unwrap_or((&BELL, own));
+            system::sleep_at_one(word, value, time.unwrap_or(ROUND));
+        }
+    }
+}
+
+/// Goes on after a panic.
+fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(work)).ok()
 }

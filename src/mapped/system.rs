@@ -1,24 +1,22 @@
 //! What the kernel has for mapped memory: byte locks, futexes of several processes, robust lists, boots, kinds of drives.
 
-use std::ffi::{c_long, c_void};
+use std::ffi::c_long;
 use std::fs::{File, metadata, read};
 use std::io::{Error, ErrorKind, Result};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, CWD, fstatfs, linkat};
+use rustix::fs::fstatfs;
 use rustix::io::Errno;
 use rustix::thread::{futex, gettid};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::layout::Slot;
-use super::open_error::OpenError;
+use super::{Slot, unavailable};
 
 /// The bytes whose locks mean something: far behind the end of each file.
 const BYTES_AT: i64 = 1 << 60;
@@ -64,33 +62,27 @@ const DRIVES: [(u32, &str); 4] =
     [(0x0102_1994, "tmpfs"), (0xef53, "ext4"), (0x5846_5342, "xfs"), (0x9123_683e, "btrfs")];
 
 /// Fails unless mapped memory is sound on the file's drive.
-pub(super) fn check_drive(file: &File) -> std::result::Result<(), OpenError> {
-    let number = fstatfs(file).map_err(Error::from)?.f_type as u32;
+pub(super) fn check_drive(file: &File) -> Result<()> {
+    let number = fstatfs(file)?.f_type as u32;
     if DRIVES.iter().any(|&(known, _)| known == number) { Ok(()) } else { Err(unknown_drive(Some(number))) }
 }
 
 /// Says that a folder's file system is none of [`DRIVES`].
-pub(super) fn unknown_drive(number: Option<u32>) -> OpenError {
+pub(super) fn unknown_drive(number: Option<u32>) -> Error {
     let number = number.map(|number| format!(" (0x{number:x})")).unwrap_or_default();
     let known = DRIVES.map(|(_, name)| name).join(", ");
-    OpenError::Unavailable(format!("its folder is on a file system{number} that is none of {known}"))
-}
-
-/// Gives a file that was made without a name its path.
-pub(super) fn link(file: &File, path: &Path) -> Result<()> {
-    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Ok(linkat(CWD, unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+    unavailable(format!("its folder is on a file system{number} that is none of {known}"))
 }
 
 /// Returns the identity of this boot.
-pub(super) fn boot() -> std::result::Result<[u8; 37], OpenError> {
+pub(super) fn boot() -> Result<[u8; 37]> {
     const PATH: &str = "/proc/sys/kernel/random/boot_id";
-    let unreadable = || OpenError::Unavailable(format!("{PATH} cannot be read"));
+    let unreadable = || unavailable(format!("{PATH} cannot be read"));
     match read(PATH) {
         Ok(text) => text.try_into().map_err(|_| unreadable()),
         Err(error) if [ErrorKind::NotFound, ErrorKind::PermissionDenied].contains(&error.kind()) => Err(unreadable()),
         // As without descriptors, which says nothing about the system.
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 
@@ -142,13 +134,9 @@ struct RobustList {
     /// The first link, or this itself. A link has the address of the next one.
     first: AtomicUsize,
     alive_after_link: c_long,
-    pending: *const c_void,
+    /// No link.
+    pending: usize,
 }
-
-// SAFETY: the pointer is null, and only the kernel reads it.
-unsafe impl Sync for RobustList {}
-// SAFETY: as above.
-unsafe impl Send for RobustList {}
 
 /// The thread that sleeps until another process rings, or dies.
 #[derive(Clone, Copy)]
@@ -163,7 +151,7 @@ impl Watcher {
         let robust_list: &RobustList = Box::leak(Box::new(RobustList {
             first: 0.into(),
             alive_after_link: Slot::ALIVE_AFTER_LINK.cast_signed() as c_long,
-            pending: std::ptr::null(),
+            pending: 0,
         }));
         let list = std::ptr::from_ref(robust_list);
         robust_list.first.store(list as usize, Ordering::Release);

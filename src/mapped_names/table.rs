@@ -11,11 +11,12 @@ use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
 
-use super::line::{Asked, Line, Waiting, refused};
+use super::{Asked, Line, Waiting, refused};
 use crate::file_locks::{Answer, Lock};
-use crate::mapped::{Client, Kind, Mapping, OpenError, now, watch};
+use crate::mapped::{Client, Kind, Mapping, now, unavailable};
 use waitasync_core::mapped::ProcessId;
 use waitasync_core::mapped::names::{Entry, Head, Key, MOST_SHARERS, Mode, Names, Permit, Place, Refusal, Way, World};
+use waitasync_core::mapped::words::Peers;
 use waitasync_core::sync::lock;
 
 /// How many names a table has room for.
@@ -68,14 +69,11 @@ pub struct Table {
 }
 
 /// Opens the table in a file, or makes it, and its folder.
-pub(crate) fn open(path: &Path) -> Result<&'static Table, OpenError> {
+pub(crate) fn open(path: &Path) -> IoResult<&'static Table> {
     create_dir_all(path.parent().unwrap_or(path))?;
-    let mapping =
-        Mapping::open(watch()?, path, Kind::Names, size_of::<Memory>(), 0, |mapping| Box::new(Table::new(mapping)))?;
+    let mapping = Mapping::open(path, Kind::Names, size_of::<Memory>(), 0, |mapping| Box::new(Table::new(mapping)))?;
     if mapping.me().index() >= MOST_SHARERS {
-        return Err(OpenError::Unavailable(format!(
-            "{MOST_SHARERS} processes have the table, and it has room for no more"
-        )));
+        return Err(unavailable(format!("{MOST_SHARERS} processes have the table, and it has room for no more")));
     }
     Ok((mapping.client() as &dyn Any).downcast_ref().expect("files of this kind have one"))
 }
@@ -161,7 +159,7 @@ impl Table {
         if asked.permits != 0 {
             let Permit { place, number, died } = self.names.take_permit(place, me, way)?;
             line.holders += 1;
-            return Ok(Grant::new(self, asked, place, Mode::Exclusive, Some(number), died));
+            return Ok(self.grant(asked, place, Mode::Exclusive, Some(number), died));
         }
         let mode = match asked.max_hold {
             0 => asked.mode,
@@ -173,7 +171,20 @@ impl Table {
             self.heed(place.position);
         }
         line.holders += usize::from(mode == Mode::Shared);
-        Ok(Grant::new(self, asked, place, mode, None, died))
+        Ok(self.grant(asked, place, mode, None, died))
+    }
+
+    /// Makes a grant. Notes the holder, for others.
+    fn grant(&'static self, asked: &Asked, place: Place, mode: Mode, permit: Option<u32>, owner_died: bool) -> Grant {
+        let Asked { key, thread, ref label, .. } = *asked;
+        let token = if mode == Mode::Shared {
+            self.names.token(place)
+        } else {
+            let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            self.names.note_holder(place, self.mapping.me(), thread, label, since_1970.as_micros() as u64)
+        };
+        let line = (mode == Mode::Shared || permit.is_some()).then_some(key);
+        Grant { table: self, place, mode, permit, line, token, owner_died }
     }
 
     /// Asks again once what the dead have is taken back.
@@ -214,7 +225,7 @@ impl Table {
             let granted = match (asked.mode, shared, known) {
                 (Mode::Shared, Some(died), Some(place)) => {
                     line.holders += 1;
-                    Ok(Grant::new(self, &asked, place, Mode::Shared, None, died))
+                    Ok(self.grant(&asked, place, Mode::Shared, None, died))
                 }
                 _ => known
                     .map_or_else(|| self.place(&asked), Ok)
@@ -246,30 +257,10 @@ impl Table {
         if let Some(place) = place.filter(|_| !is_empty) {
             self.heed(place.position);
         }
-        for (waiting, granted) in answers {
+        for (Waiting { number, mailbox, .. }, granted) in answers {
             let failed = |refusal| Answer::Failed(refused(refusal));
-            waiting.answer(granted.map_or_else(failed, |grant| Answer::Granted(Box::new(grant))));
+            mailbox.answer(number, granted.map_or_else(failed, |grant| Answer::Granted(Box::new(grant))));
         }
-    }
-
-    pub(super) fn is_held(&self, grant: &Grant) -> bool {
-        self.names.is_held(grant.place, self.mapping.me(), grant.mode)
-    }
-
-    pub(super) fn release(&self, grant: &Grant, died: bool) -> bool {
-        let me = self.mapping.me();
-        let Some(key) = grant.line else { return self.names.release(grant.place, me, grant.mode, died) };
-        let mut lines = lock(&self.lines);
-        // The line gives the lock back once nobody here shares it.
-        let is_permit = grant.permit.is_some();
-        let was_held =
-            if is_permit { self.names.release(grant.place, me, grant.mode, died) } else { self.is_held(grant) };
-        if let Some(line) = lines.get_mut(&key) {
-            line.holders = line.holders.saturating_sub(1);
-            line.place.filter(|_| is_permit).into_iter().for_each(|place| self.names.stir(place, me));
-        }
-        self.tidy(&mut lines, &key);
-        was_held
     }
 
     /// Lets go of a name that nobody here shares. Forgets its line if nobody waits in it.
@@ -297,24 +288,20 @@ pub(super) struct Grant {
 }
 
 impl Grant {
-    /// Notes the holder, for others.
-    fn new(
-        table: &'static Table,
-        asked: &Asked,
-        place: Place,
-        mode: Mode,
-        permit: Option<u32>,
-        owner_died: bool,
-    ) -> Self {
-        let Asked { key, thread, ref label, .. } = *asked;
-        let token = if mode == Mode::Shared {
-            table.names.token(place)
-        } else {
-            let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            table.names.note_holder(place, table.mapping.me(), thread, label, since_1970.as_micros() as u64)
-        };
-        let line = (mode == Mode::Shared || permit.is_some()).then_some(key);
-        Self { table, place, mode, permit, line, token, owner_died }
+    fn give_back(&self, died: bool) -> bool {
+        let Self { table, place, mode, .. } = *self;
+        let (names, me) = (&table.names, table.mapping.me());
+        let Some(key) = self.line else { return names.release(place, me, mode, died) };
+        let mut lines = lock(&table.lines);
+        // The line gives the lock back once nobody here shares it.
+        let is_permit = self.permit.is_some();
+        let was_held = if is_permit { names.release(place, me, mode, died) } else { names.is_held(place, me, mode) };
+        if let Some(line) = lines.get_mut(&key) {
+            line.holders = line.holders.saturating_sub(1);
+            line.place.filter(|_| is_permit).into_iter().for_each(|place| names.stir(place, me));
+        }
+        table.tidy(&mut lines, &key);
+        was_held
     }
 }
 
@@ -328,7 +315,7 @@ impl Lock for Grant {
     }
 
     fn is_held(&self) -> IoResult<bool> {
-        Ok(self.table.is_held(self))
+        Ok(self.table.names.is_held(self.place, self.table.mapping.me(), self.mode))
     }
 
     fn left(&self) -> Option<Duration> {
@@ -337,7 +324,7 @@ impl Lock for Grant {
     }
 
     fn release(self: Box<Self>, died: bool) -> IoResult<bool> {
-        let was_held = self.table.release(&self, died);
+        let was_held = self.give_back(died);
         mem::forget(*self);
         Ok(was_held)
     }
@@ -345,6 +332,6 @@ impl Lock for Grant {
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        self.table.release(self, true);
+        self.give_back(true);
     }
 }

@@ -18,7 +18,7 @@ use crate::clock::{Timestamp, now};
 use crate::held::Process;
 use crate::lock::cycles::{Has, Link, SeenHold, SeenWait, confirmed, cycles};
 use crate::lock::{Hold, Request};
-use crate::mapped::words::memories::holder_text;
+use crate::mapped::words::holder_text;
 use crate::queue::Location;
 
 /// Returns the number that stands for a word: the same in all threads, and no address.

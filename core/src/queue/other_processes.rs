@@ -23,11 +23,6 @@ pub fn is_shared(location: Location) -> bool {
     at(location).is_some()
 }
 
-/// Returns what is known of a word's waiters, if it is shared.
-pub(crate) fn waits_at(location: Location) -> Option<Box<dyn SharedWaits>> {
-    at(location)?.waits_at(location, false)
-}
-
 /// The other processes. Called within critical sections; nothing here waits for another lock of this process.
 pub trait OtherProcesses: Sync {
     /// Whether other processes may have the word. Called for each location, so it must be quick.
@@ -97,7 +92,7 @@ impl<P: Policy> CriticalSection<'_, P> {
 
     /// Notifies the first waiters here that other processes have notified.
     pub(super) fn deliver(&mut self, location: Location) {
-        let Some(waits) = waits_at(location) else { return };
+        let Some(waits) = at(location).and_then(|others| others.waits_at(location, false)) else { return };
         loop {
             let first = self.waiters(location).find(|&key| self.claim(key).is_none());
             let Some(key) = first else { return };

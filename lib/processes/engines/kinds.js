@@ -5,7 +5,7 @@
 const { existsSync, readdirSync } = require('fs')
 const path = require('path')
 
-/** The table. Its name stays, so that versions with another layout (src/mapped/layout.rs) refuse each other's. */
+/** The table. Its name stays, so that versions with another layout (src/mapped/mod.rs) refuse each other's. */
 const TABLE = 'locks-1.mapped'
 
 const tableIn = (folder) => path.join(folder, TABLE)

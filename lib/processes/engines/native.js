@@ -60,8 +60,9 @@ function mapped (name, file, byteLength) {
 
 /** Makes the error of mapped memory that cannot be opened. */
 function openingError (error, file, byteLength) {
-  const [, code, what] = /^(ERR_SHARED_MEMORY_[A-Z]+) ([^]*)$/.exec(error.message) || []
-  if (code === undefined) return at(file, systemError(error.message, error))
+  const found = systemError(error.message, error)
+  const [, code, what] = /^(ERR_SHARED_MEMORY_[A-Z]+) ([^]*)$/.exec(found.message) || []
+  if (code === undefined) return at(file, found)
   const made = code === 'ERR_SHARED_MEMORY_LENGTH'
     ? new RangeError(show(file) + ' has ' + what + ' bytes of shared memory, not ' + byteLength)
     : new Error(NAMES[code] + ' at ' + show(file) + ': ' + what)

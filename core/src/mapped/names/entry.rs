@@ -145,10 +145,6 @@ impl Entry {
         std::array::from_fn(|at| self.key[at].load(SeqCst))
     }
 
-    pub(super) fn has_key(&self, key: &Key) -> bool {
-        self.key.iter().zip(key).all(|(word, part)| word.load(SeqCst) == *part)
-    }
-
     /// Returns the last token.
     pub(super) fn last_token(&self) -> u64 {
         sound(self.token.load(SeqCst))

@@ -39,7 +39,6 @@
 //! 7. What is in the memory is input: others may have written it. Numbers are checked, and loops are bounded by the table.
 
 mod entry;
-mod permits;
 mod taking_back;
 mod titles;
 
@@ -47,7 +46,7 @@ use super::{MOST_PROCESSES, ProcessId};
 use crate::sync::{AtomicU64, Ordering::SeqCst};
 use entry::{DIED, EXCLUSIVE, RETIRED, SHARERS, Turn, exclusive_holder, held_by, permits_in, without};
 pub use entry::{Entry, Key, MOST_SHARERS, Mode, TURN_MILLISECONDS};
-pub use permits::Permit;
+pub use titles::Permit;
 use titles::{NAMED, phase};
 
 /// What a table begins with.

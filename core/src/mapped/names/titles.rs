@@ -1,4 +1,4 @@
-//! Titles: which entries have names, and how an entry gets one and loses it.
+//! Titles: which entries have names, and how an entry gets one and loses it. The entries of permits.
 //!
 //! | bits | unused, named | written |
 //! |---|---|---|
@@ -7,9 +7,14 @@
 //! | 32 | the fingerprint of the key; 0 of unused ones | the version |
 //!
 //! `decided` has the position of the entry that was named last, and above it the version.
+//!
+//! # Permits
+//! Each permit of a name is a lock of its own, of an entry whose key is that of the name, and a number more. Those that hold or
+//! await one share the lock of the name, whose state says how many permits there are: so nobody uses it with another number, or
+//! without. They wait in the line of the name, and who gives a permit back lets the next one go on there.
 
-use super::entry::{Key, RETIRED};
-use super::{Names, Place, Refusal, World};
+use super::entry::{DIED, Entry, Key, RETIRED, permits_in};
+use super::{Mode, Names, Place, Refusal, Way, World};
 use crate::mapped::ProcessId;
 use crate::sync::Ordering::SeqCst;
 
@@ -44,6 +49,19 @@ const fn fingerprint(key: &Key) -> u64 {
     key[0] >> 32
 }
 
+/// A permit that was taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Permit {
+    pub number: u32,
+    pub place: Place,
+    /// Whether its last holder died.
+    pub died: bool,
+}
+
+const fn key_of(name: &Key, number: u32) -> Key {
+    [name[0], name[1].wrapping_add(number as u64 + 1), name[2], name[3]]
+}
+
 impl<W: World> Names<'_, W> {
     /// The positions of a key's entry that are tried, in order.
     fn positions(&self, key: &Key) -> impl Iterator<Item = usize> + use<W> {
@@ -72,7 +90,7 @@ impl<W: World> Names<'_, W> {
     /// Whether the entry with this title has the key.
     fn is_of(&self, position: usize, title: u64, key: &Key) -> bool {
         title >> 32 == fingerprint(key)
-            && self.entries[position].has_key(key)
+            && self.entries[position].key() == *key
             && self.titles[position].load(SeqCst) == title
     }
 
@@ -164,5 +182,45 @@ impl<W: World> Names<'_, W> {
         if title >> 2 & VERSIONS == u64::from(dead.packed()) {
             self.drop_title(position, title);
         }
+    }
+
+    /// Takes a permit, if one is free, and nobody goes first. The process shares the name ([`Mode::Permits`]).
+    pub fn take_permit(&self, at: Place, me: ProcessId, way: Way) -> Result<Permit, Refusal> {
+        let entry = &self.entries[at.position];
+        let state = entry.state.load(SeqCst);
+        if self.is_behind(entry, state, me, way) {
+            return Err(Refusal::Taken);
+        }
+        let (name, text) = (entry.key(), entry.name());
+        for number in 0..permits_in(state) {
+            loop {
+                let place = self.name(&key_of(&name, number), &text, me)?;
+                match self.take(place, me, Mode::Exclusive, Way::Attempt) {
+                    Ok(died) => {
+                        self.end_turn(entry, me);
+                        return Ok(Permit { number, place, died });
+                    }
+                    Err(Refusal::Renamed) => {}
+                    Err(_) => break,
+                }
+            }
+        }
+        Err(Refusal::Taken)
+    }
+
+    pub(super) fn has_free_permit(&self, entry: &Entry) -> bool {
+        let name = entry.key();
+        (0..permits_in(entry.state.load(SeqCst))).any(|number| {
+            let place = self.find(&key_of(&name, number));
+            place.is_none_or(|place| self.entries[place.position].state.load(SeqCst) & !DIED == 0)
+        })
+    }
+
+    /// Lists the entries of a name: its own, and those of its permits.
+    pub(super) fn positions_of(&self, place: Place) -> Vec<usize> {
+        let entry = &self.entries[place.position];
+        let name = entry.key();
+        let permits = (0..permits_in(entry.state.load(SeqCst))).filter_map(|number| self.find(&key_of(&name, number)));
+        [place].into_iter().chain(permits).map(|place| place.position).collect()
     }
 }

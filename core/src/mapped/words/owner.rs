@@ -1,12 +1,12 @@
-//! Taking and giving back: who changes a record, or has its lock.
+//! Taking and giving back: who changes a record, or has its lock. Taking back from the dead.
 
-use super::SharedWord;
+use super::{SLOTS, SharedWord};
 use crate::lock::{Hold, LOCKED, Mode, Request, UNLOCKED, WRITING, Word};
 use crate::mapped::ProcessId;
-use crate::sync::{AtomicI32, Ordering};
+use crate::sync::{AtomicI32, Ordering, yield_now};
 
 /// Marks an `owner` that has a lock, for longer than it takes to change a record.
-pub(super) const HELD: u32 = 1 << ProcessId::BITS;
+const HELD: u32 = 1 << ProcessId::BITS;
 
 /// The process in an `owner`.
 const OF_PROCESS: u32 = HELD - 1;
@@ -19,7 +19,7 @@ pub const fn held_by(process: ProcessId) -> u32 {
 }
 
 /// Whether an `owner` without HELD is the process, or who sweeps it.
-pub(super) const fn is_changing(owner: u32, process: ProcessId) -> bool {
+const fn is_changing(owner: u32, process: ProcessId) -> bool {
     owner & OF_PROCESS == process.packed()
 }
 
@@ -27,7 +27,7 @@ pub(super) const fn is_changing(owner: u32, process: ProcessId) -> bool {
 const LOOKS: u32 = if cfg!(feature = "model") { 2 } else { 200 };
 
 impl SharedWord<'_> {
-    pub(super) fn change_owner(&self, current: u32, new: u32) -> Result<u32, u32> {
+    fn change_owner(&self, current: u32, new: u32) -> Result<u32, u32> {
         self.step();
         self.record().owner.compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
     }
@@ -41,7 +41,7 @@ impl SharedWord<'_> {
     ///
     /// Each sweeper writes another number: a process that found the dead one gone, and goes on only now, does not take
     /// over from it.
-    pub(super) fn begin_sweep(&self, dead: ProcessId) -> bool {
+    fn begin_sweep(&self, dead: ProcessId) -> bool {
         let is_its = |owner| is_changing(owner, dead);
         let next = |found| if is_its(found) { found.wrapping_add(SWEEPER) } else { dead.packed() | SWEEPER };
         self.begin_as(next, is_its)
@@ -77,13 +77,13 @@ impl SharedWord<'_> {
         }
     }
 
-    pub(super) fn end(&self) {
+    fn end(&self) {
         self.step();
         self.record().owner.store(0, Ordering::SeqCst);
     }
 
     /// Makes the word the sum of the shares of all processes.
-    pub(super) fn sum_up(&self) {
+    fn sum_up(&self) {
         self.step();
         let shares = self.record().shares.iter().map(|share| share.load(Ordering::SeqCst));
         self.word.store(shares.fold(0, i32::wrapping_add), Ordering::SeqCst);
@@ -150,16 +150,48 @@ impl SharedWord<'_> {
 
 /// Lets the thread that changes a record go on. Its process may be suspended.
 fn pause(times: u32) {
-    #[cfg(feature = "model")]
-    {
-        let _ = times;
-        loom::thread::yield_now();
-    }
-    #[cfg(not(feature = "model"))]
-    if times < 50 {
-        std::thread::yield_now();
+    if cfg!(feature = "model") || times < 50 {
+        yield_now();
     } else {
         std::thread::sleep(std::time::Duration::from_micros(200));
+    }
+}
+
+impl SharedWord<'_> {
+    /// Takes back what a dead process has left in the record.
+    pub(super) fn sweep(&self, dead: ProcessId) {
+        let record = self.record();
+        let (index, mask) = (dead.index(), dead.mask());
+        let owner = record.owner.load(Ordering::SeqCst);
+        if owner == dead.packed() | HELD {
+            record.died.store(1, Ordering::SeqCst);
+            self.step();
+            self.word.store(UNLOCKED, Ordering::SeqCst);
+            let _ = self.change_owner(owner, 0);
+        } else if (is_changing(owner, dead) || record.shares[index].load(Ordering::SeqCst) != 0)
+            && self.begin_sweep(dead)
+        {
+            if record.shares[index].load(Ordering::SeqCst) == WRITING {
+                record.died.store(1, Ordering::SeqCst);
+            }
+            self.step();
+            record.shares[index].store(0, Ordering::SeqCst);
+            self.sum_up();
+            self.end();
+        }
+        record.waiting.fetch_and(!mask, Ordering::SeqCst);
+        self.step();
+        self.end_turn(index);
+        self.pass_on_notifications(index);
+        // Whatever a sweeper that died has left undone.
+        let mut waiting = record.waiting.load(Ordering::SeqCst);
+        while waiting != 0 {
+            let process = waiting.trailing_zeros() as usize;
+            waiting &= waiting - 1;
+            if process < SLOTS {
+                self.table.tell(self.index, process, self.peers);
+            }
+        }
     }
 }
 

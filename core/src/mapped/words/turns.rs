@@ -1,13 +1,14 @@
-//! Whose turn it is among the processes that wait for a word.
+//! Whose turn it is among the processes that wait for a word; and waiters without a claim, whom one notifies in another.
 //!
 //! A process that frees a word sets the turn of the next process that waits, in the order of their slots. For [`TENURE`]
 //! the word is still free for all, so a word goes to another processor seldom. Then only that process may take it, until
 //! [`LIMIT`] is over: it may be stopped. If it has answered that it found the word held, it is waited for without a
 //! limit, until the word is freed again.
 
-use super::SharedWord;
+use super::{SLOTS, SharedWord};
 use crate::lock::UNLOCKED;
-use crate::sync::Ordering;
+use crate::queue::other_processes::SharedWaits;
+use crate::sync::{AtomicU64, Ordering, fence};
 
 /// How long a process may keep a word for which others wait: microseconds.
 const TENURE: u64 = 200;
@@ -129,13 +130,14 @@ impl SharedWord<'_> {
 
     /// Rings the process whose turn it is: the word may grant something. If no other has claims, notifies one waiter.
     pub fn pass(&self) {
-        if !self.ring_next() {
-            self.notify_elsewhere();
+        // The word has been freed, and no claim is in a line.
+        if !self.ring_next() && self.record().notifies.load(Ordering::SeqCst) != 0 {
+            self.notify(1, &mut |_| 0);
         }
     }
 
     /// Rings the process whose turn it is. Returns false if no other has claims.
-    pub(super) fn ring_next(&self) -> bool {
+    fn ring_next(&self) -> bool {
         let turn = if self.others_waiting() == 0 { None } else { self.next_turn(self.peers.now(), true) };
         if let Some(turn) = turn {
             self.table.tell(self.index, turn.index, self.peers);
@@ -150,6 +152,117 @@ impl SharedWord<'_> {
             self.set_turn(before, Some(Turn { answered: true, ..turn }));
         }
     }
+}
+
+/// Takes the number of waiters and of notifications apart.
+const fn unpacked(waits: u64) -> (u32, u32) {
+    (waits as u32, (waits >> 32) as u32)
+}
+
+const fn packed(waiters: u32, notified: u32) -> u64 {
+    (notified as u64) << 32 | waiters as u64
+}
+
+impl SharedWord<'_> {
+    fn waits(&self) -> &AtomicU64 {
+        &self.record().waits[self.me().index()]
+    }
+
+    /// Notifies up to `count` waiters of a process. Returns how many.
+    fn notify_in(&self, process: usize, count: usize) -> usize {
+        let waits = &self.record().waits[process];
+        let free = |waits| {
+            let (waiters, notified) = unpacked(waits);
+            waiters.saturating_sub(notified).min(u32::try_from(count).unwrap_or(u32::MAX))
+        };
+        let before = update(waits, |waits| (free(waits) > 0).then(|| waits + packed(0, free(waits))));
+        let Some(before) = before else { return 0 };
+        self.step();
+        self.table.tell(self.index, process, self.peers);
+        free(before) as usize
+    }
+
+    /// Passes on what a dead process had not delivered. A sweeper's death may repeat one, but loses none.
+    pub(super) fn pass_on_notifications(&self, dead: usize) {
+        let waits = &self.record().waits[dead];
+        // From now on nobody notifies its waiters.
+        let before = update(waits, |waits| Some(packed(0, unpacked(waits).1)));
+        let (_, notified) = unpacked(before.unwrap_or_default());
+        for left in (0..notified).rev() {
+            self.step();
+            let given = (0..SLOTS).filter(|&process| process != dead).any(|process| self.notify_in(process, 1) > 0);
+            self.step();
+            waits.store(if given { packed(0, left) } else { 0 }, Ordering::SeqCst);
+            if !given {
+                break;
+            }
+        }
+    }
+}
+
+impl SharedWaits for SharedWord<'_> {
+    fn begin_claims(&self) {
+        self.record().waiting.fetch_or(self.me().mask(), Ordering::SeqCst);
+    }
+
+    fn end_claims(&self) {
+        self.step();
+        self.record().waiting.fetch_and(!self.me().mask(), Ordering::SeqCst);
+        self.step();
+        self.end_turn(self.me().index());
+        if self.locker().is_none() {
+            self.pass();
+        }
+    }
+
+    fn enter(&self) {
+        self.record().notifies.store(1, Ordering::SeqCst);
+        self.waits().fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    fn leave(&self) -> bool {
+        let before = update(self.waits(), |waits| {
+            let (waiters, notified) = unpacked(waits);
+            let waiters = waiters.saturating_sub(1);
+            Some(packed(waiters, notified.min(waiters)))
+        });
+        before.is_some_and(|waits| {
+            let (waiters, notified) = unpacked(waits);
+            notified > 0 && notified >= waiters
+        })
+    }
+
+    fn take_notification(&self) -> bool {
+        let before = update(self.waits(), |waits| {
+            let (waiters, notified) = unpacked(waits);
+            (waiters > 0 && notified > 0).then(|| packed(waiters - 1, notified - 1))
+        });
+        before.is_some()
+    }
+
+    fn notify(&self, count: usize, here: &mut dyn FnMut(usize) -> usize) -> usize {
+        let first = self.record().first_notified.load(Ordering::Relaxed) as usize;
+        let mut left = count;
+        for process in (0..SLOTS).map(|step| (first + step) % SLOTS) {
+            let woken = if process == self.me().index() { here(left) } else { self.notify_in(process, left) };
+            left -= woken.min(left);
+            if woken > 0 && left == 0 {
+                self.record().first_notified.store(((process + 1) % SLOTS) as u32, Ordering::Relaxed);
+                break;
+            }
+        }
+        // Code that uses the bare word may have freed it, and tells so.
+        if left > 0 && self.word.load(Ordering::SeqCst) == UNLOCKED {
+            self.ring_next();
+        }
+        count - left
+    }
+}
+
+/// Replaces a number by `next` of it, unless that is `None`. Returns the number before.
+fn update(number: &AtomicU64, next: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+    number.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next).ok()
 }
 
 #[cfg(all(test, not(feature = "model")))]
