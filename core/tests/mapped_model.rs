@@ -306,7 +306,7 @@ fn a_late_holder_gives_back_nothing_of_the_next() {
         let place = place(&memory, &KEY);
         let limited = Mode::Until(1);
         assert_eq!(memory.names().take(place, process(0), limited, Way::New), Ok(false));
-        let first = memory.names().note_holder(place, process(0), 0, "", 7);
+        let first = memory.names().entry(place).note_holder(process(0), 0, "", 7);
         let clock = beside(&memory, |memory| memory.bells.clock.store(1, SeqCst));
         let next = beside(&memory, move |memory| {
             let names = memory.names();
@@ -314,7 +314,7 @@ fn a_late_holder_gives_back_nothing_of_the_next() {
             names.heed(place.position);
             match names.take(place, process(1), Mode::Exclusive, Way::New) {
                 Ok(died) => {
-                    let token = names.note_holder(place, process(1), 0, "", 1);
+                    let token = names.entry(place).note_holder(process(1), 0, "", 1);
                     memory.visit();
                     assert!(names.release(place, process(1), Mode::Exclusive, false), "it was taken from the next");
                     Some((died, token))

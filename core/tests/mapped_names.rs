@@ -103,7 +103,7 @@ fn a_name_that_is_not_in_use_gives_way_and_its_tokens_grow_although_the_clock_is
     let grant = |number: u64, clock: u64| {
         let place = place(&names, number);
         assert_eq!(names.take(place, process(0), Mode::Exclusive, Way::New), Ok(false));
-        let token = names.note_holder(place, process(0), 1, "", clock);
+        let token = names.entry(place).note_holder(process(0), 1, "", clock);
         assert!(names.release(place, process(0), Mode::Exclusive, false));
         (place, token)
     };
@@ -278,7 +278,7 @@ fn a_limit_is_over_at_its_moment_and_for_whoever_looks() {
         let mode = Mode::Until(begin + limit);
         assert_eq!(names.take(place, process(0), mode, Way::New), Ok(false));
         names.wait(place, process(1), Mode::Exclusive);
-        let first = names.note_holder(place, process(0), 0, "", 5);
+        let first = names.entry(place).note_holder(process(0), 0, "", 5);
         hand.now.store(begin + limit - 1, Ordering::SeqCst);
         assert_eq!(names.take(place, process(1), Mode::Exclusive, Way::First), Err(Refusal::Taken));
         assert!(names.is_held(place, process(0), mode));
@@ -290,8 +290,8 @@ fn a_limit_is_over_at_its_moment_and_for_whoever_looks() {
         // Whoever waits was rung, and has it, whatever the late holder does.
         assert!(hand.has_rung(1));
         assert_eq!(names.take(place, process(1), Mode::Exclusive, Way::First), Ok(true));
-        let second = names.note_holder(place, process(1), 0, "", 1);
-        assert!(names.note_holder(place, process(0), 0, "", 1) > second && second > first);
+        let second = names.entry(place).note_holder(process(1), 0, "", 1);
+        assert!(names.entry(place).note_holder(process(0), 0, "", 1) > second && second > first);
         assert!(!names.release(place, process(0), mode, true));
         assert!(names.release(place, process(1), Mode::Exclusive, false));
     }
@@ -349,7 +349,7 @@ fn a_look_tells_holders_and_waiters() {
     assert_eq!(rows(), []);
     assert_eq!(names.take(place, process(3), Mode::Exclusive, Way::New), Ok(false));
     assert_eq!(rows()[0].noted, None);
-    names.note_holder(place, process(3), 5, "a label that is too long for it", 2_000_000);
+    names.entry(place).note_holder(process(3), 5, "a label that is too long for it", 2_000_000);
     names.wait(place, process(4), Mode::Shared);
     names.wait(place, process(5), Mode::Exclusive);
     let name = rows()[0].name.clone();
@@ -362,7 +362,7 @@ fn a_look_tells_holders_and_waiters() {
     let expected = [row(3, false, false, noted), row(4, true, true, None), row(5, true, false, None)];
     assert_eq!(rows(), expected);
     assert_eq!(names.rows(None), expected);
-    names.note_holder(place, process(3), 5, "a label that is even longer than it", 2_000_000);
+    names.entry(place).note_holder(process(3), 5, "a label that is even longer than it", 2_000_000);
     assert_eq!(rows()[0].noted.as_ref().unwrap().2, "a label that is even longer tha…");
     assert_eq!(names.rows(Some(&key(1))), []);
     names.leave(place, process(4));
@@ -623,7 +623,7 @@ proptest! {
             let _ = names.take(place, process(index), Mode::Permits(2), Way::New);
             let _ = names.take_permit(place, process(index), Way::Attempt);
             if names.take(place, process(index), mode, Way::Attempt).is_ok() {
-                names.note_holder(place, process(index), 1, "", 1);
+                names.entry(place).note_holder(process(index), 1, "", 1);
                 names.release(place, process(index), mode, false);
             }
             hand.now.fetch_add(TURN_MILLISECONDS, Ordering::SeqCst);

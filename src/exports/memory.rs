@@ -23,10 +23,10 @@ use crate::globals::shared_words;
 use crate::mapped::{Kind, Mapping, unavailable};
 use crate::mapped_names::{self as names, Asked, Requester, Table};
 use waitasync_core::mapped::names::{Key, Mode, Row};
-use waitasync_core::mapped::words::Peers;
+use waitasync_core::mapped::words::{Peers, table_bytes};
 use waitasync_core::queue::Location;
 
-/// Opens the table in a file, or makes it. An error's message begins with its code, and a space.
+/// Opens the table in a file, or makes it. An error's message begins with a number; 0 and a code if it is refused.
 #[napi(catch_unwind)]
 pub fn memory_open(path: String) -> Result<External<&'static Table>> {
     names::open(Path::new(&path)).map(External::new).map_err(failed)
@@ -125,13 +125,12 @@ type CreateBuffer = unsafe extern "C" fn(
 /// Mapped memory stays: see `Mapping`.
 extern "C" fn keep(_: *mut c_void, _: *mut c_void) {}
 
-/// Returns a new buffer of a file's memory; makes the file if need be. An error's message begins with its code, and a
-/// space.
+/// Returns a new buffer of a file's memory; makes the file if need be. Its errors are as those of `memory_open`.
 #[napi(catch_unwind)]
 pub fn shared_memory(env: Env, path: String, bytes: f64) -> Result<Unknown<'static>> {
     let create = create_buffer()?;
-    let (start, table_bytes) = (shared_words::start, shared_words::table_bytes(bytes as usize));
-    let mapping = Mapping::open(Path::new(&path), Kind::Memory, table_bytes, bytes as usize, start).map_err(failed)?;
+    let (path, bytes) = (Path::new(&path), bytes as usize);
+    let mapping = Mapping::open(path, Kind::Memory, table_bytes(bytes), bytes, shared_words::start).map_err(failed)?;
     buffer(env, create, mapping.data(), mapping.data_bytes())
 }
 

@@ -15,8 +15,6 @@ use waitasync_core::sync::lock;
 use super::{PROCESS, WordAt, claim_stays, word_at};
 use crate::mapped::{Client, Mapping};
 
-pub(crate) use words::table_bytes;
-
 /// How often words without a record are looked at.
 const POLL: Duration = Duration::from_millis(5);
 

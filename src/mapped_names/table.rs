@@ -178,10 +178,10 @@ impl Table {
     fn grant(&'static self, asked: &Asked, place: Place, mode: Mode, permit: Option<u32>, owner_died: bool) -> Grant {
         let Asked { key, thread, ref label, .. } = *asked;
         let token = if mode == Mode::Shared {
-            self.names.token(place)
+            self.names.entry(place).last_token()
         } else {
             let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            self.names.note_holder(place, self.mapping.me(), thread, label, since_1970.as_micros() as u64)
+            self.names.entry(place).note_holder(self.mapping.me(), thread, label, since_1970.as_micros() as u64)
         };
         let line = (mode == Mode::Shared || permit.is_some()).then_some(key);
         Grant { table: self, place, mode, permit, line, token, owner_died }

@@ -146,12 +146,12 @@ impl Entry {
     }
 
     /// Returns the last token.
-    pub(super) fn last_token(&self) -> u64 {
+    pub fn last_token(&self) -> u64 {
         sound(self.token.load(SeqCst))
     }
 
     /// Notes the exclusive holder, which calls it, and returns its token. `microseconds` since 1970.
-    pub(super) fn note_holder(&self, process: ProcessId, thread: u32, label: &str, microseconds: u64) -> u64 {
+    pub fn note_holder(&self, process: ProcessId, thread: u32, label: &str, microseconds: u64) -> u64 {
         // One whose time is over may come here, too, beside the next holder, whose token must not become less.
         let next = |last: u64| microseconds.max(sound(last) + 1);
         let last = self.token.fetch_update(SeqCst, SeqCst, |last| Some(next(last)));

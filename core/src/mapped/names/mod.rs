@@ -131,9 +131,13 @@ impl<'a, W: World> Names<'a, W> {
         self.titles[place.position].load(SeqCst) == place.title
     }
 
+    pub fn entry(&self, place: Place) -> &'a Entry {
+        &self.entries[place.position]
+    }
+
     /// Takes the lock, if it is free and nobody goes first. Returns whether the last exclusive holder died.
     pub fn take(&self, place: Place, me: ProcessId, mode: Mode, way: Way) -> Result<bool, Refusal> {
-        let entry = &self.entries[place.position];
+        let entry = self.entry(place);
         loop {
             let Some(state) = self.current_state(place) else { return Err(Refusal::Renamed) };
             let others = permits_in(state);
@@ -176,7 +180,7 @@ impl<'a, W: World> Names<'a, W> {
     /// Returns the state of a lock, in which no hold is over. `None`: the entry has another name now.
     fn current_state(&self, place: Place) -> Option<u64> {
         loop {
-            let state = self.entries[place.position].state.load(SeqCst);
+            let state = self.entry(place).state.load(SeqCst);
             if !self.is_here(place) || state & RETIRED != 0 {
                 return None;
             }
@@ -204,11 +208,6 @@ impl<'a, W: World> Names<'a, W> {
         is_read || (Turn::is_valid(turn, now) && !(way == Way::New && Turn::is_young(turn, now)))
     }
 
-    /// Notes the exclusive holder, and returns its token. `microseconds` since 1970.
-    pub fn note_holder(&self, place: Place, me: ProcessId, thread: u32, label: &str, microseconds: u64) -> u64 {
-        self.entries[place.position].note_holder(me, thread, label, microseconds)
-    }
-
     /// Ends the turn of a process that goes on; or that of another which has not used it until it was over.
     fn end_turn(&self, entry: &Entry, me: ProcessId) {
         let turn = entry.turn.load(SeqCst);
@@ -221,33 +220,28 @@ impl<'a, W: World> Names<'a, W> {
         }
     }
 
-    /// Returns the last token.
-    pub fn token(&self, place: Place) -> u64 {
-        self.entries[place.position].last_token()
-    }
-
     /// Notes that the process waits. It has to try once more then: invariant 5.
     pub fn wait(&self, place: Place, me: ProcessId, mode: Mode) {
-        let Entry { waiting, readers, .. } = &self.entries[place.position];
+        let Entry { waiting, readers, .. } = self.entry(place);
         set(readers, me.mask(), mode == Mode::Shared);
         set(waiting, me.mask(), true);
     }
 
     /// Notes that the process waits no more.
     pub fn leave(&self, place: Place, me: ProcessId) {
-        set(&self.entries[place.position].waiting, me.mask(), false);
+        set(&self.entry(place).waiting, me.mask(), false);
     }
 
     /// Lets others go on after a request has given up: it may have had the turn, or have kept readers out.
     pub fn stir(&self, place: Place, me: ProcessId) {
-        let state = self.entries[place.position].state.load(SeqCst);
+        let state = self.entry(place).state.load(SeqCst);
         if self.is_here(place) && state & EXCLUSIVE == 0 {
             self.give_turn(place.position, me.index(), 0);
         }
     }
 
     pub fn is_held(&self, place: Place, me: ProcessId, mode: Mode) -> bool {
-        let state = self.entries[place.position].state.load(SeqCst);
+        let state = self.entry(place).state.load(SeqCst);
         self.is_here(place) && has(state, me, mode) && !self.is_over(state)
     }
 
@@ -303,7 +297,7 @@ impl<'a, W: World> Names<'a, W> {
 
     /// Whether a waiting process that is rung has to look there. Not if whoever frees the lock will ring: invariant 5.
     pub fn is_rung_for(&self, place: Place, me: ProcessId) -> bool {
-        let Entry { state, waiting, .. } = &self.entries[place.position];
+        let Entry { state, waiting, .. } = self.entry(place);
         waiting.load(SeqCst) & me.mask() == 0 || state.load(SeqCst) & EXCLUSIVE == 0 || !self.is_here(place)
     }
 

@@ -186,7 +186,7 @@ impl<W: World> Names<'_, W> {
 
     /// Takes a permit, if one is free, and nobody goes first. The process shares the name ([`Mode::Permits`]).
     pub fn take_permit(&self, at: Place, me: ProcessId, way: Way) -> Result<Permit, Refusal> {
-        let entry = &self.entries[at.position];
+        let entry = self.entry(at);
         let state = entry.state.load(SeqCst);
         if self.is_behind(entry, state, me, way) {
             return Err(Refusal::Taken);
@@ -212,13 +212,13 @@ impl<W: World> Names<'_, W> {
         let name = entry.key();
         (0..permits_in(entry.state.load(SeqCst))).any(|number| {
             let place = self.find(&key_of(&name, number));
-            place.is_none_or(|place| self.entries[place.position].state.load(SeqCst) & !DIED == 0)
+            place.is_none_or(|place| self.entry(place).state.load(SeqCst) & !DIED == 0)
         })
     }
 
     /// Lists the entries of a name: its own, and those of its permits.
     pub(super) fn positions_of(&self, place: Place) -> Vec<usize> {
-        let entry = &self.entries[place.position];
+        let entry = self.entry(place);
         let name = entry.key();
         let permits = (0..permits_in(entry.state.load(SeqCst))).filter_map(|number| self.find(&key_of(&name, number)));
         [place].into_iter().chain(permits).map(|place| place.position).collect()
