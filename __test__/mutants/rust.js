@@ -768,11 +768,11 @@ module.exports = [
   ...of('src/file_locks/waiting/pool.rs', { test: 'processes/files-lines' }, [
     ['no turn ends', 'self.queue.len() - self.lines_to_begin().min(self.idle)', '0']
   ]),
-  ...of('src/file_locks/waiting/rounds.rs', { cargo: ['addon', 'file_locks'] }, [
+  ...of('src/file_locks/waiting.rs', { cargo: ['addon', 'file_locks'] }, [
     ['a signal that was lost is not repeated', '                sleeper.interrupt();\n', ''],
     ['a wait for a removed file waits for its holder', 'which, file), Ok(false))', 'which, file), Err(_))']
   ]),
-  ...of('src/file_locks/waiting/rounds.rs', { test: 'processes/files-lines' }, [
+  ...of('src/file_locks/waiting.rs', { test: 'processes/files-lines' }, [
     ['a suspended first in line keeps a free lock', '|now| now == token', '|_| false']
   ]),
   ...of('src/file_locks/lock_file.rs', { test: 'processes/files-lines' }, [
