@@ -241,7 +241,7 @@ impl Agent {
     }
 
     pub(crate) fn files(&self) -> &Files {
-        self.files.get_or_init(Box::default)
+        self.files.get_or_init(|| Box::new(Files::new(Arc::clone(&self.outbox))))
     }
 
     pub(crate) fn waiter(&self, slot: u32) -> Waiter {
@@ -254,7 +254,7 @@ impl Agent {
             || self.outbox.has_mail()
             || self.delivery.is_interrupted()
             || self.pace.holds_loop()
-            || self.files.get().is_some_and(|files| files.awaits_answers());
+            || self.files.get().is_some_and(|files| files.mailbox.has_requests());
         if hold != self.is_held.get() && self.environment.set_held(hold) {
             self.is_held.set(hold);
         }
@@ -278,7 +278,7 @@ impl Agent {
             return;
         }
         self.update_hold();
-        let has_answers = || self.files.get().is_some_and(|files| files.has_answers());
+        let has_answers = || self.files.get().is_some_and(|files| files.mailbox.has_answers());
         let has_news = || (self.observer.has_news)(self.thread_id) || has_answers();
         let is_delivered = self.delivery.is_interrupted() || !has_news() || self.deliver_news(Caller::EventLoop);
         if self.delivery.is_interrupted() || (!is_delivered && has_answers()) {

@@ -93,7 +93,7 @@ pub fn files_take(env: Env, place: &External<FilePlace>, attempt: bool) -> Resul
 /// Lets another thread take the lock of a name, or try once. Returns the number of the request.
 #[napi(catch_unwind)]
 pub fn files_request(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<i64> {
-    updating(env, |agent| agent.files().request(&agent.outbox, &place.0, attempt))?.map_err(failed)
+    updating(env, |agent| agent.files().request(&place.0, attempt))?.map_err(failed)
 }
 
 /// Withdraws a request.
@@ -105,14 +105,14 @@ pub fn files_abort(env: Env, request: i64) -> Result<()> {
 /// Returns the next answer, as [`encode`] makes it; null if there is none.
 #[napi(catch_unwind)]
 pub fn files_next(env: Env) -> Result<Option<Answered>> {
-    updating(env, |agent| agent.files().next().map(|(request, answer)| encode(agent, request, answer)))
+    updating(env, |agent| agent.files().mailbox.next().map(|(request, answer)| encode(agent, request, answer)))
 }
 
 /// Blocks until a request is answered, or so many milliseconds. Returns the answer, as [`encode`] makes it.
 #[napi(catch_unwind)]
 pub fn files_wait(env: Env, request: i64, milliseconds: u32) -> Result<Option<Answered>> {
     let agent = Agent::of(env.raw())?;
-    let answer = agent.files().wait(&agent.outbox, request, milliseconds);
+    let answer = agent.files().mailbox.wait(request, Duration::from_millis(milliseconds.into()));
     Ok(answer.map(|answer| encode(&agent, request, answer)))
 }
 
@@ -134,7 +134,7 @@ pub(super) fn release(agent: &Agent) -> u32 {
     let (files, registers) = (agent.files(), agent.registers);
     let (grant, flags) = (registers.number(), registers.amount.get());
     let (died, blocks) = (flags & 1 != 0, flags & 2 != 0);
-    let later = if blocks { None } else { files.release_later(&agent.outbox, grant, died) };
+    let later = if blocks { None } else { files.release_later(grant, died) };
     if let Some(request) = later {
         registers.set_count(request);
         return 2;

@@ -74,7 +74,7 @@ pub(super) fn take(agent: &Agent) -> u32 {
 /// Lets a request wait. Returns its number.
 #[napi(catch_unwind)]
 pub fn memory_request(env: Env, place: &External<Rc<Requester>>) -> Result<i64> {
-    updating(env, |agent| place.wait(agent.files(), &agent.outbox))
+    updating(env, |agent| place.wait(agent.files()))
 }
 
 /// A process that holds a name, or waits for it.

@@ -1,11 +1,10 @@
 //! The process locks of one environment, in files and in memory.
 //!
-//! Its grants, and the answers to its requests.
+//! Its grants, and its requests.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::io::Result;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
@@ -17,33 +16,21 @@ use waitasync_core::lock::Outbox;
 /// What JavaScript gets of a grant: its number, its token, whether the last holder died, and which permit it is.
 pub(crate) type Granted = (i64, u64, bool, Option<u32>);
 
-/// Nothing is allocated before it is used.
-#[derive(Default)]
 pub(crate) struct Files {
     grants: RefCell<FxHashMap<i64, Box<dyn Lock>>>,
     last: Cell<i64>,
-    mailbox: OnceCell<Arc<Mailbox>>,
+    pub(crate) mailbox: Arc<Mailbox>,
 }
 
 impl Files {
-    fn mailbox(&self, outbox: &Arc<Outbox>) -> Arc<Mailbox> {
-        Arc::clone(self.mailbox.get_or_init(|| Arc::new(Mailbox::new(Arc::clone(outbox)))))
+    pub(crate) fn new(outbox: Arc<Outbox>) -> Self {
+        Self { grants: RefCell::default(), last: Cell::new(0), mailbox: Arc::new(Mailbox::new(outbox)) }
     }
 
     /// Returns a new number for a grant or a request: not 0. JavaScript counts further than any program does.
     fn next_number(&self) -> i64 {
         self.last.update(|last| last + 1);
         self.last.get()
-    }
-
-    /// Whether JavaScript is to ask for answers.
-    pub(crate) fn has_answers(&self) -> bool {
-        self.mailbox.get().is_some_and(|mailbox| mailbox.has_answers())
-    }
-
-    /// Whether requests are under way: they hold the event loop.
-    pub(crate) fn awaits_answers(&self) -> bool {
-        self.mailbox.get().is_some_and(|mailbox| mailbox.has_requests())
     }
 
     /// Tries on this thread: as `attempt` of a user, or on the way into the line.
@@ -57,54 +44,37 @@ impl Files {
         (number, token, owner_died, permit)
     }
 
-    /// Begins a request that waits in a line. Returns its number, and where it is answered.
-    pub(crate) fn wait_in(&self, outbox: &Arc<Outbox>, queue: Box<dyn Queue>) -> (i64, Arc<Mailbox>) {
-        let (number, mailbox) = (self.next_number(), self.mailbox(outbox));
-        mailbox.expect(number, Some(queue));
-        (number, mailbox)
-    }
-
-    /// Takes back a request that has got into no line.
-    pub(crate) fn forget(&self, number: i64) {
-        self.mailbox.get().map(|mailbox| mailbox.forget(number));
+    /// Begins a request: one that waits in a line, or one that a job does. Returns its number, and where it is answered.
+    pub(crate) fn begin(&self, queue: Option<Box<dyn Queue>>) -> (i64, Arc<Mailbox>) {
+        let number = self.next_number();
+        self.mailbox.expect(number, queue);
+        (number, Arc::clone(&self.mailbox))
     }
 
     /// Lets another thread wait for a name, or try once. Returns the number of the request.
-    pub(crate) fn request(&self, outbox: &Arc<Outbox>, asked: &Asked, is_attempt: bool) -> Result<i64> {
+    pub(crate) fn request(&self, asked: &Asked, is_attempt: bool) -> Result<i64> {
         let asked = asked.clone();
         if is_attempt {
             let granted = |grant| Answer::Granted(Box::new(grant));
-            return Ok(self.run(outbox, move || Ok(asked.take(true)?.map_or(Answer::Plain(false), granted))));
+            return Ok(self.run(move || Ok(asked.take(true)?.map_or(Answer::Plain(false), granted))));
         }
-        let (number, mailbox) = self.wait_in(outbox, Box::new(asked.name.clone()));
-        waiting::enqueue(Request { number, mailbox, asked }).inspect_err(|_| self.forget(number))?;
+        let (number, mailbox) = self.begin(Some(Box::new(asked.name.clone())));
+        waiting::enqueue(Request { number, mailbox, asked }).inspect_err(|_| drop(self.mailbox.forget(number)))?;
         Ok(number)
     }
 
     /// Lets another thread do something. Returns the number of the request.
-    fn run(&self, outbox: &Arc<Outbox>, job: impl FnOnce() -> Result<Answer> + Send + 'static) -> i64 {
-        let (number, mailbox) = (self.next_number(), self.mailbox(outbox));
-        mailbox.expect(number, None);
+    fn run(&self, job: impl FnOnce() -> Result<Answer> + Send + 'static) -> i64 {
+        let (number, mailbox) = self.begin(None);
         waiting::run(move || mailbox.answer(number, job().unwrap_or_else(Answer::Failed)));
         number
     }
 
     /// Withdraws a request. What it has been granted is given back.
     pub(crate) fn abort(&self, number: i64) {
-        if let Some(mailbox) = self.mailbox.get()
-            && let Some(queue) = mailbox.forget(number)
-        {
-            queue.dequeue(number, mailbox);
+        if let Some(queue) = self.mailbox.forget(number) {
+            queue.dequeue(number, &self.mailbox);
         }
-    }
-
-    pub(crate) fn next(&self) -> Option<(i64, Answer)> {
-        self.mailbox.get()?.next()
-    }
-
-    /// Blocks for so many milliseconds, or until the request is answered: for all of them, if there is no such request.
-    pub(crate) fn wait(&self, outbox: &Arc<Outbox>, number: i64, milliseconds: u32) -> Option<Answer> {
-        self.mailbox(outbox).wait(number, Duration::from_millis(milliseconds.into()))
     }
 
     pub(crate) fn is_held(&self, number: i64) -> Result<bool> {
@@ -125,22 +95,20 @@ impl Files {
 
     /// Gives a lock back in another thread. Returns the number of the request; `None` if there is nothing to flush, and
     /// `release` is as good.
-    pub(crate) fn release_later(&self, outbox: &Arc<Outbox>, number: i64, died: bool) -> Option<i64> {
+    pub(crate) fn release_later(&self, number: i64, died: bool) -> Option<i64> {
         let mut grants = self.grants.borrow_mut();
         if died || !grants.get(&number)?.is_durable() {
             return None;
         }
         let grant = grants.remove(&number)?;
         drop(grants);
-        Some(self.run(outbox, move || grant.release(died).map(Answer::Plain)))
+        Some(self.run(move || grant.release(died).map(Answer::Plain)))
     }
 
     /// Ends with the environment: what it awaits is withdrawn, and its holders count as dead.
     pub(crate) fn end(&self) {
-        if let Some(mailbox) = self.mailbox.get() {
-            for (number, queue) in mailbox.close() {
-                queue.dequeue(number, mailbox);
-            }
+        for (number, queue) in self.mailbox.close() {
+            queue.dequeue(number, &self.mailbox);
         }
         self.grants.take();
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{Error, Result};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -100,12 +100,12 @@ impl Mailbox {
     }
 
     /// Whether there are requests, or answers that are not delivered.
-    pub(super) fn has_requests(&self) -> bool {
+    pub(crate) fn has_requests(&self) -> bool {
         let contents = lock(&self.contents);
         !contents.requests.is_empty() || !contents.answers.is_empty()
     }
 
-    pub(super) fn has_answers(&self) -> bool {
+    pub(crate) fn has_answers(&self) -> bool {
         !lock(&self.contents).answers.is_empty()
     }
 
@@ -126,16 +126,16 @@ impl Mailbox {
         self.ring();
     }
 
-    pub(super) fn next(&self) -> Option<(i64, Answer)> {
+    pub(crate) fn next(&self) -> Option<(i64, Answer)> {
         lock(&self.contents).answers.pop_front()
     }
 
     /// Blocks for a while until a request is answered: for all of it, if there is no such request.
-    pub(super) fn wait(&self, request: i64, time: Duration) -> Option<Answer> {
+    pub(crate) fn wait(&self, request: i64, time: Duration) -> Option<Answer> {
         let contents = lock(&self.contents);
         let is_open = |contents: &mut Contents| contents.answers.iter().all(|(id, _)| *id != request);
         let waited = self.answered.wait_timeout_while(contents, time, is_open);
-        waited.unwrap_or_else(std::sync::PoisonError::into_inner).0.take_answer(request)
+        waited.unwrap_or_else(PoisonError::into_inner).0.take_answer(request)
     }
 
     /// Forgets a request. Returns the line in which it is, if it has no answer.

@@ -24,7 +24,6 @@ use std::sync::Arc;
 
 use crate::file_locks::{Files, Granted, Mailbox, Queue};
 pub(crate) use table::{Table, open};
-use waitasync_core::lock::Outbox;
 use waitasync_core::mapped::names::{Key, Mode, Place, Refusal, Way};
 
 /// What requests for a name have in common.
@@ -102,9 +101,9 @@ impl Requester {
     }
 
     /// Lets a request wait. Returns its number.
-    pub(crate) fn wait(&self, files: &Files, outbox: &Arc<Outbox>) -> i64 {
+    pub(crate) fn wait(&self, files: &Files) -> i64 {
         let Self { table, asked, .. } = self;
-        let (number, mailbox) = files.wait_in(outbox, Box::new((*table, asked.key)));
+        let (number, mailbox) = files.begin(Some(Box::new((*table, asked.key))));
         table.enqueue(Waiting { asked: Arc::clone(asked), number, mailbox });
         number
     }
