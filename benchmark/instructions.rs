@@ -180,7 +180,7 @@ fn locks() {
     count("lock and unlock, nobody waits", TIMES, || {
         let lock = |&slot: &u32| {
             let claimed = scene.store.claim(HERE, scene.party(slot), Request::Lock, Timestamp::NEVER, &scene.word);
-            scene.store.release(HERE, Hold::Lock, &scene.word);
+            scene.store.return_unused(HERE, Hold::Lock, WaitResult::Acquired, &scene.word);
             claimed == Claimed::Now(WaitResult::Acquired)
         };
         (0..TIMES).filter(lock).count()
@@ -191,7 +191,7 @@ fn locks() {
     count("wait for a lock, be woken, take it", TIMES, || {
         let pass = |&slot: &u32| {
             let ticket = scene.claim(slot, Request::Lock);
-            scene.store.release(HERE, Hold::Lock, &scene.word);
+            scene.store.return_unused(HERE, Hold::Lock, WaitResult::Acquired, &scene.word);
             scene.take_mail(WaitResult::Acquired);
             scene.mail.retries == [slot] && scene.store.retry(ticket, &scene.party(slot), &scene.word).is_some()
         };
@@ -203,10 +203,10 @@ fn locks() {
     count("wait for a lock, try in vain, be handed it", TIMES, || {
         let hand_over = |slot| {
             let ticket = scene.claim(slot, Request::Lock);
-            scene.store.release(HERE, Hold::Lock, &scene.word);
+            scene.store.return_unused(HERE, Hold::Lock, WaitResult::Acquired, &scene.word);
             scene.word.take(Request::Lock);
             scene.store.retry(ticket, &scene.party(slot), &scene.word);
-            scene.store.release(HERE, Hold::Lock, &scene.word);
+            scene.store.return_unused(HERE, Hold::Lock, WaitResult::Acquired, &scene.word);
             let taken = scene.take_mail(WaitResult::Acquired);
             scene.store.delivered(HERE, &scene.party(slot));
             taken

@@ -446,13 +446,9 @@ module.exports = [
     ['a theft from nobody takes over', 'let took_over = !stolen.is_empty();', 'let took_over = true;'],
     ['a loser does not hear of the theft', '&& outbox.lose(id) == Ring::Needed', '&& outbox.lose(0) == Ring::Needed']
   ]),
-  ...of('core/src/lock/abandoned.rs', { cargo: ['names', ''] }, [
-    ['a thief sees a death that the loser has repaired',
-      'section.set_saw_death(location, id, false)',
-      'section.lists.policy.named.contains_key(&(location, id))'],
-    ['a thief does not see what the loser abandoned',
-      'section.set_saw_death(location, id, true)',
-      'section.lists.policy.named.contains_key(&(location, id))']
+  ...of(abandoned, { cargo: ['names', ''] }, [
+    ['a thief sees a death that the loser has repaired', '*each = saw)', '*each |= saw)'],
+    ['a thief does not see what the loser abandoned', '*each = saw)', '*each &= saw)']
   ]),
   ...of('core/src/lock/names.rs', { cargo: ['names', 'rung'] }, [
     ['a loser is not rung', '&& outbox.lose(id) == Ring::Needed', '&& outbox.lose(id) != Ring::Needed']

@@ -286,10 +286,10 @@ impl World {
                 let held = self.threads.borrow_mut()[index].holds.pop();
                 match held {
                     Some((at, request)) if script.0 == Mortal && self.died => {
-                        self.store.abandon(location(at), request, &self.words[at]);
+                        self.store.return_unused(location(at), request, WaitResult::AcquiredFromDead, &self.words[at]);
                     }
                     Some((at, request)) => {
-                        let _ = self.store.release(location(at), request, &self.words[at]);
+                        let _ = self.store.return_unused(location(at), request, WaitResult::Acquired, &self.words[at]);
                     }
                     None => self.set(index, State::Ended),
                 }

@@ -33,7 +33,7 @@ mod limit {
                 assert_eq!(guard.word.take(request), grants, "{request:?} of {value}");
                 let after = guard.value();
                 assert_eq!(after, if grants { before + amount } else { value });
-                guard.store.release(HERE, request.hold(), &guard.word);
+                guard.store.return_unused(HERE, request.hold(), WaitResult::Acquired, &guard.word);
                 let left = guard.value();
                 assert_eq!(left, (after.max(0) - amount).max(0), "{request:?} given back to {after}");
             }
@@ -247,10 +247,10 @@ mod holders {
     #[test]
     fn of_two_deaths_in_a_row_one_is_seen() {
         let (guard, _) = line(LOCKED);
-        guard.store.abandon(HERE, Hold::Lock, &guard.word);
+        guard.store.return_unused(HERE, Hold::Lock, WaitResult::AcquiredFromDead, &guard.word);
         assert!(guard.word.take(Request::Lock));
         let (thread, _) = guard.block(Request::Lock);
-        guard.store.abandon(HERE, Hold::Lock, &guard.word);
+        guard.store.return_unused(HERE, Hold::Lock, WaitResult::AcquiredFromDead, &guard.word);
         assert_eq!(thread.result(), Some(WaitResult::AcquiredFromDead));
         guard.give(Request::Lock);
         assert_eq!(guard.take(Request::Lock), Some(WaitResult::Acquired));
@@ -260,7 +260,7 @@ mod holders {
     fn a_grant_that_was_not_used_leaves_the_death_to_the_next_holder() {
         let (guard, _) = line(LOCKED);
         let (thread, _) = guard.block(Request::Lock);
-        guard.store.abandon(HERE, Hold::Lock, &guard.word);
+        guard.store.return_unused(HERE, Hold::Lock, WaitResult::AcquiredFromDead, &guard.word);
         assert_eq!(thread.result(), Some(WaitResult::AcquiredFromDead));
         for result in [WaitResult::AcquiredFromDead, WaitResult::Acquired] {
             guard.store.return_unused(HERE, Hold::Lock, result, &guard.word);
@@ -284,7 +284,7 @@ mod fairness {
 
     /// Releases the lock and takes it again at once.
     fn release(guard: &Guard) -> Released {
-        let released = guard.store.release(HERE, Hold::Lock, &guard.word);
+        let released = guard.store.release_unrung(HERE, Hold::Lock, &guard.word, &agent(), false).0;
         assert!(guard.word.take(Request::Lock), "it was free");
         released
     }
@@ -312,7 +312,7 @@ mod fairness {
         assert_eq!(release(&guard), Released::GoOn);
         assert_eq!(guard.store.retry(ticket, &promise(&outbox, 1), &guard.word), None);
         pass(FAIRNESS);
-        assert_eq!(guard.store.release(HERE, Hold::Lock, &guard.word), Released::GoOn);
+        assert_eq!(guard.store.release_unrung(HERE, Hold::Lock, &guard.word, &outbox, false).0, Released::GoOn);
         assert_eq!(guard.value(), LOCKED, "it is handed over");
     }
 
@@ -482,7 +482,7 @@ mod in_job {
         let (guard, deadline) = (Guard::new(LOCKED), Timestamp::from_nanos(1));
         guard.line_up(promise(&outbox, 0), Request::Lock, deadline);
         guard.promise(&outbox, 1, Request::Lock);
-        guard.store.release(HERE, Hold::Lock, &guard.word);
+        guard.store.return_unused(HERE, Hold::Lock, WaitResult::Acquired, &guard.word);
         assert_eq!(mail(&outbox).retries, [0]);
         // The first, which is awake, times out as the third looks.
         clock::set(deadline);

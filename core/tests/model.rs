@@ -490,7 +490,7 @@ impl Lock {
 
     /// The holder frees the lock and takes it again, which is long ago at the next release.
     fn be_passed_over(&self) {
-        self.store.release(HERE, Hold::Lock, &self.word);
+        self.store.return_unused(HERE, Hold::Lock, WaitResult::Acquired, &self.word);
         assert!(Word::compare_exchange(&self.word, UNLOCKED, LOCKED));
         clock::set(Timestamp::from_nanos(0).after(FAIRNESS));
     }
@@ -508,7 +508,7 @@ impl Lock {
     /// Gives a lock back by a plain write, which `x64` and `ia32` make a releasing one, and a fence after it.
     fn give_back_plainly(&self) {
         if self.is_anybody_counted() {
-            self.store.release(HERE, self.request.hold(), &self.word);
+            self.store.return_unused(HERE, self.request.hold(), WaitResult::Acquired, &self.word);
             return;
         }
         self.word.store(UNLOCKED, Release);
@@ -610,7 +610,7 @@ impl Lock {
 
     /// The holder dies.
     fn abandon(&self, request: Request) {
-        self.store.abandon(HERE, request.hold(), &self.word);
+        self.store.return_unused(HERE, request.hold(), WaitResult::AcquiredFromDead, &self.word);
     }
 
     /// The lock has been held so often; it is free, and no waiter is counted.
@@ -920,7 +920,7 @@ impl RobustList {
     fn give(&self, lock: &Lock) {
         if lock.is_anybody_counted() {
             self.write(1);
-            lock.store.release(HERE, Hold::Lock, &lock.word);
+            lock.store.return_unused(HERE, Hold::Lock, WaitResult::Acquired, &lock.word);
             self.write(0);
             return;
         }
@@ -1094,7 +1094,7 @@ model!(read_unlock_write_give_up, loom::model, {
     let quitter = beside(&lock, move |lock| {
         if lock.store.withdraw_agent(write_ticket, &writer, 0) == Withdrawal::Settled {
             assert_eq!(settled(&writer), [(0, WaitResult::Acquired)]);
-            lock.store.release(HERE, Hold::Exclusive, &lock.word);
+            lock.store.return_unused(HERE, Hold::Exclusive, WaitResult::Acquired, &lock.word);
         }
     });
     lock.give_back();
@@ -1267,7 +1267,7 @@ impl TwoLocks {
 
     fn release(&self, lock: usize) {
         self.hold(lock, None);
-        let _ = self.store.release(Self::PLACES[lock], Hold::Lock, &self.words[lock]);
+        let _ = self.store.return_unused(Self::PLACES[lock], Hold::Lock, WaitResult::Acquired, &self.words[lock]);
     }
 
     fn blockers(&self, blocked: &Blocked) -> Vec<Blocker> {

@@ -21,9 +21,9 @@ use waitasync_core::queue::{Location, Ticket, WaitResult, Withdrawal};
 const AGENTS: usize = 3;
 const NAMES: usize = 3;
 
-/// A name's holder has repaired what it protects; its word is not looked at.
-fn repaired(store: &WaiterListStore, location: Location, hold: Hold) -> bool {
-    store.repaired(location, hold, &AtomicI32::new(0))
+/// A name's holder has repaired what it protects, or not; its word is not looked at.
+fn set_saw_death(store: &WaiterListStore, (location, hold): (Location, Hold), saw: bool) -> bool {
+    store.set_saw_death(location, hold, &AtomicI32::new(0), saw)
 }
 
 fn text(name: usize) -> Vec<u16> {
@@ -189,8 +189,7 @@ impl World {
         assert_eq!(took_over, line.requests.iter().any(|request| request.pending.is_none()));
         for stolen in line.requests.extract_if(.., |request| request.pending.is_none()) {
             self.expected_steals.insert((stolen.agent, stolen.id()));
-            assert!(!repaired(&self.store, stolen.at.0, stolen.at.1));
-            assert!(!self.store.abandoned(stolen.at.0, stolen.at.1));
+            assert!(![true, false].into_iter().any(|saw| set_saw_death(&self.store, stolen.at, saw)));
             // It may not have repaired anything yet.
             line.left_behind |= stolen.saw_death;
         }
@@ -204,8 +203,7 @@ impl World {
     fn mark(&mut self, name: usize, index: usize, abandons: bool) {
         let Expected { at, mode, pending, saw_death, .. } = &mut self.model.get_mut(&name).unwrap().requests[index];
         if *mode == Mode::Exclusive && pending.is_none() {
-            let mark = if abandons { WaiterListStore::abandoned } else { repaired };
-            assert!(mark(&self.store, at.0, at.1));
+            assert!(set_saw_death(&self.store, *at, abandons));
             *saw_death = abandons;
         }
     }

@@ -627,7 +627,12 @@ mod property {
                     self.left_behind |= matches!(request, Request::Lock | Request::Exclusive);
                     let hands_over =
                         request == Request::Lock && self.first_live_claim().0.is_some_and(Entrant::is_ready);
-                    self.guard.store.abandon(HERE, request.hold(), &self.guard.word);
+                    self.guard.store.return_unused(
+                        HERE,
+                        request.hold(),
+                        WaitResult::AcquiredFromDead,
+                        &self.guard.word,
+                    );
                     let is_locked = self.kind == Kind::Lock && self.guard.value() == LOCKED;
                     assert_eq!(hands_over, is_locked, "handed over to the first");
                 }
@@ -910,7 +915,7 @@ mod stress {
             all.fetch_sub(permits, Relaxed);
             if dies {
                 deaths.fetch_add(u64::from(is_alone), Relaxed);
-                self.guard.store.abandon(HERE, request.hold(), &self.guard.word);
+                self.guard.store.return_unused(HERE, request.hold(), WaitResult::AcquiredFromDead, &self.guard.word);
             } else {
                 self.guard.give(request);
             }

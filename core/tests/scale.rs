@@ -67,7 +67,7 @@ fn forgetting_a_memory_costs_the_same_however_many_locks_are_abandoned_elsewhere
         let (store, word) = (WaiterListStore::new(256, now), AtomicI32::new(LOCKED));
         let memories = (0..locks).map(|nth| 0x10_0000 + 256 * nth).map(|base| base..base + 128);
         for memory in memories.clone() {
-            store.abandon(Location::from_address(memory.start), Hold::Lock, &word);
+            store.return_unused(Location::from_address(memory.start), Hold::Lock, WaitResult::AcquiredFromDead, &word);
         }
         timed(|| {
             for memory in memories.step_by(locks / 500) {
@@ -290,7 +290,7 @@ fn locks_that_were_abandoned_and_are_locked_again_leave_no_memory_behind() {
     let (store, word) = (WaiterListStore::new(256, now), AtomicI32::new(LOCKED));
     let locations = || (0..300_000).map(|place| Location::from_address(0x10_0000 + 4 * place));
     let before = LIVE.get();
-    locations().for_each(|location| store.abandon(location, Hold::Lock, &word));
+    locations().for_each(|location| store.return_unused(location, Hold::Lock, WaitResult::AcquiredFromDead, &word));
     let needed = LIVE.get() - before;
     assert!(needed > 1 << 20, "{needed}");
     locations().for_each(|location| assert!(store.take_note_of_death(location, Hold::Lock, &word)));
@@ -310,7 +310,7 @@ fn waits_lines_and_grants_that_are_over_leave_no_memory_behind() {
     assert!(needed > 1 << 20, "{needed}");
     for &((slot, location), claimed) in &claims {
         let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?} of a lock that is held") };
-        let _ = store.release(location, Hold::Lock, &word);
+        let _ = store.return_unused(location, Hold::Lock, WaitResult::Acquired, &word);
         assert!(store.retry(ticket, &promise(&outbox, slot), &word).is_some());
     }
     locks().for_each(|(slot, location)| store.delivered(location, &promise(&outbox, slot)));

@@ -15,7 +15,7 @@ use fixtures::random::{Random, RngExt, SeedableRng};
 use waitasync_core::clock::now;
 use waitasync_core::lock::tracked_buffers::{AgentId, Ended, Left, MOST_ENDED, MOST_LEFT, TrackedBuffers};
 use waitasync_core::lock::{Hold, LOCKED, WaiterListStore};
-use waitasync_core::queue::Location;
+use waitasync_core::queue::{Location, WaitResult};
 
 const BASE: usize = 0x10_0000;
 const LENGTH: usize = 4096;
@@ -76,7 +76,12 @@ impl Process {
 
     /// A thread dies holding the lock at this place of the memory.
     fn abandon(&self, offset: usize) {
-        self.store.abandon(Location::from_address(BASE + offset), Hold::Lock, &AtomicI32::new(LOCKED));
+        self.store.return_unused(
+            Location::from_address(BASE + offset),
+            Hold::Lock,
+            WaitResult::AcquiredFromDead,
+            &AtomicI32::new(LOCKED),
+        );
     }
 
     fn die_holding(&self, agent: AgentId, objects: usize) -> Left {

@@ -113,10 +113,10 @@ operations! {
     c"noteDeath" finishes Everything: |agent| { agent.note_death_here(); 0 };
     /// Notes that the state under the entry at the index is repaired. Answers 0 if a steal took that named lock.
     c"repaired" finishes Everything: |agent|
-        agent.robust_list.at_index().is_some_and(|(at, hold)| PROCESS.store.repaired(at, hold, &*word_at(at))).into();
+        agent.robust_list.at_index().is_some_and(|(at, hold)| PROCESS.store.set_saw_death(at, hold, &*word_at(at), false)).into();
     /// Notes that the state under the entry at the index is not sound. Answers 0 if a steal took that named lock.
     c"abandoned" finishes Everything: |agent|
-        agent.robust_list.at_index().is_some_and(|(at, hold)| PROCESS.store.abandoned(at, hold)).into();
+        agent.robust_list.at_index().is_some_and(|(at, hold)| PROCESS.store.set_saw_death(at, hold, &*word_at(at), true)).into();
     /// Of a word that several processes have: the writer's access becomes a reader's. Then "released" is called.
     c"downgrade" finishes AllButRelease: |agent| { agent.downgrade(); 0 };
     c"wasStolen" finishes Everything: |agent| agent.was_stolen().into();

@@ -29,11 +29,6 @@ impl Section<'_> {
         }
     }
 
-    /// Sets whether a name's holder saw a death. Returns false if the lock was stolen before.
-    fn set_saw_death(&mut self, location: Location, id: u32, value: bool) -> bool {
-        self.lists.policy.named.get_mut(&(location, id)).map(|saw| *saw = value).is_some()
-    }
-
     fn abandon(&mut self, location: Location, hold: Hold, word: &dyn Word) {
         if self.was_stolen(location, hold) {
             return;
@@ -86,12 +81,7 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.note_death(location, word));
     }
 
-    /// Abandons the hold, since its holder has died.
-    pub fn abandon(&self, location: Location, hold: Hold, word: &dyn Word) {
-        self.critical_section_at(location, |section| section.abandon(location, hold, word));
-    }
-
-    /// Returns an unused grant, made with `result`: the next holder sees a death if this one did.
+    /// Returns a grant, made with `result`: the next holder sees a death if this one did, or is dead itself.
     pub fn return_unused(&self, location: Location, hold: Hold, result: WaitResult, word: &dyn Word) {
         self.critical_section_at(location, |section| section.return_unused(location, hold, result, word));
     }
@@ -101,23 +91,17 @@ impl WaiterListStore {
         self.critical_section_at(location, |section| section.take_note_of_death(location, hold, word))
     }
 
-    /// Ends the note of a death: the exclusive holder has repaired the state. Nobody else sees it.
-    /// Returns false if the lock was stolen before.
-    pub fn repaired(&self, location: Location, hold: Hold, word: &dyn Word) -> bool {
-        self.critical_section_at(location, |section| {
-            let Some(id) = hold.id() else {
-                section.take_note_of_death(location, hold, word);
-                return true;
-            };
-            section.set_saw_death(location, id, false)
-        })
-    }
-
-    /// Notes that a name's holder has abandoned it: the next one sees it, also one that steals it.
-    /// Returns false if the lock was stolen before.
-    pub fn abandoned(&self, location: Location, hold: Hold) -> bool {
-        self.critical_section_at(location, |section| {
-            hold.id().is_some_and(|id| section.set_saw_death(location, id, true))
+    /// Notes whether the exclusive holder leaves a death to the next one: it has not repaired the state, or has. Of a
+    /// name, one that steals it sees it, too. Returns false if the name was stolen before.
+    pub fn set_saw_death(&self, location: Location, hold: Hold, word: &dyn Word, saw: bool) -> bool {
+        self.critical_section_at(location, |section| match hold.id() {
+            Some(id) => section.lists.policy.named.get_mut(&(location, id)).map(|each| *each = saw).is_some(),
+            None => {
+                !saw && {
+                    section.take_note_of_death(location, hold, word);
+                    true
+                }
+            }
         })
     }
 

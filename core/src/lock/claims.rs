@@ -194,10 +194,6 @@ impl WaiterListStore {
         .flatten()
     }
 
-    pub fn release(&self, location: Location, hold: Hold, word: &dyn Word) -> Released {
-        self.critical_section_at(location, |section| section.release(location, hold, word))
-    }
-
     /// Releases in a job of the agent with this outbox, unrung. Its promises count as ready if it `hands_over`.
     /// Returns, too, whether it is to look into its outbox, since nobody else rings.
     pub fn release_unrung<'a>(

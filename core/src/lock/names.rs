@@ -202,27 +202,6 @@ impl Section<'_> {
     }
 }
 
-impl WaiterListStore {
-    /// Takes the word for `request` from everyone who holds it; gives them the numbers of their requests.
-    fn steal(&self, location: Location, request: Request, word: &dyn Word) -> (WaitResult, Vec<u32>) {
-        self.critical_section_at(location, |section| {
-            let stolen: Vec<_> = section.holders_of(location).collect();
-            let named = &mut section.lists.policy.named;
-            let mut saw_death = false;
-            for &id in &stolen {
-                saw_death |= named.remove(&(location, id)).unwrap_or_default();
-            }
-            // A loser that saw a death may not have repaired anything yet.
-            if saw_death {
-                section.note_death(location, word);
-            }
-            change(word, |_| request.taken_from(UNLOCKED));
-            section.was_taken(location);
-            (section.taken(location, request.hold(), word), stolen)
-        })
-    }
-}
-
 impl Names {
     /// Requests the name with these UTF-16 code units.
     pub fn request(
@@ -281,7 +260,21 @@ impl Names {
             let table = &mut *lock(&self.table);
             let (name, id) = (table.name(text), table.next_id());
             let (location, request) = (name.location(), Request::Named(Mode::Exclusive, id));
-            let (result, stolen) = store.steal(location, request, &name.word);
+            let (result, stolen) = store.critical_section_at(location, |section| {
+                let stolen: Vec<_> = section.holders_of(location).collect();
+                let named = &mut section.lists.policy.named;
+                let mut saw_death = false;
+                for &id in &stolen {
+                    saw_death |= named.remove(&(location, id)).unwrap_or_default();
+                }
+                // A loser that saw a death may not have repaired anything yet.
+                if saw_death {
+                    section.note_death(location, &name.word);
+                }
+                change(&name.word, |_| request.taken_from(UNLOCKED));
+                section.was_taken(location);
+                (section.taken(location, request.hold(), &name.word), stolen)
+            });
             let took_over = !stolen.is_empty();
             for id in stolen {
                 if let Some(Live { requester: Requester { outbox, .. }, .. }) = table.take(id)
