@@ -239,7 +239,7 @@ test('memory: the limit of a holder that is killed, of one that is awaited, and 
 })
 
 test('a thread that stands still while it learns how long a hold lasts does not hold it longer', async () => {
-  const { LocalEngine, LocalGrant } = inside('processes/local-engine')
+  const { LocalEngine, LocalGrant } = inside('processes/built-in-engine')
   const { steady, wall } = inside('processes/engines/server-lease').now()
   const left = () => 60000 - Math.min(inside('util/intrinsics').now() - steady, Date.now() - wall)
   class Engine extends LocalEngine {

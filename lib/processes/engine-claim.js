@@ -148,7 +148,7 @@ class Line {
 
   /**
    * Makes a line of its own for one claim: for an attempt, or for one whose lock nobody shares.
-   * @param {import('./local-engine').LocalEngine} [local]
+   * @param {import('./built-in-engine').LocalEngine} [local]
    */
   alone ({ maxHold, permits }, local) {
     // In front, those with permits stand in nobody's way.

@@ -13,7 +13,7 @@
  * - Every error is a rejection of the promise that `request` returned.
  *
  * A request goes one way: `#begin`, `#ask`, `#run`. What is free is taken in the call of `request`, if the engine can
- * answer at once (local-engine.js). Only what is not free goes by `#acquire`: timers, listeners and contexts are for
+ * answer at once (built-in-engine.js). Only what is not free goes by `#acquire`: timers, listeners and contexts are for
  * requests that wait.
  */
 
@@ -30,11 +30,10 @@ const { granted } = require('../holding/run')
 const { newGrant } = require('../named/names')
 const { readNames, requestAll } = require('./all-names')
 const { Batch } = require('./batch')
-const { Question, isBuiltIn } = require('./built-in-engine')
+const { LocalEngine, Question, isBuiltIn } = require('./built-in-engine')
 const { Claim, Line, Lines } = require('./engine-claim')
 const { closedError, timeoutError, unavailableError } = require('./errors')
 const { held } = require('./held-lock')
-const { LocalEngine } = require('./local-engine')
 const { beginTask, endTask, frontOf, query, soonestHolder, watch } = require('./long-wait')
 const { assertEngine, assertString, readLocksOptions, readOptions } = require('./arguments')
 const { holdSync, requestSync } = require('./request-sync')

@@ -7,7 +7,7 @@ const {
   ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, TIMEOUT
 } = require('../../agent/registers')
 const { assign, now } = require('../../util/intrinsics')
-const { LocalGrant } = require('../local-engine')
+const { LocalGrant } = require('../built-in-engine')
 const { onAbort } = require('./aborts')
 const { native, systemError } = require('./native')
 

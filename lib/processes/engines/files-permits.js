@@ -15,7 +15,7 @@
 const { now } = require('../../util/intrinsics')
 const { throwIfAborted } = require('../../waiting/errors')
 const { permitsError } = require('../errors')
-const { LocalGrant } = require('../local-engine')
+const { LocalGrant } = require('../built-in-engine')
 const { onAbort, sleep } = require('./aborts')
 
 const [DOOR, USERS, TURN, PERMIT, NAME] = [0, 1, 2, 3]

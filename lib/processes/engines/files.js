@@ -11,12 +11,12 @@
 const path = require('path')
 const { threadId } = require('../../util/worker-threads')
 const { agent } = require('../../agent/find-agent')
+const { target } = require('../../agent/target')
 const { assertOptions, flag } = require('../../util/options')
 const { assertPath } = require('../arguments')
-const { LocalEngine } = require('../local-engine')
+const { LocalEngine } = require('../built-in-engine')
 const { sleep } = require('./aborts')
 const { NONE, NativeGrant, answerTo, block } = require('./answers')
-const { assertTested } = require('./files-platform')
 const { permitsError } = require('../errors')
 const { HOST, ascii, birth, describeName, keyOf, parsed, shorten } = require('./holder')
 const { PASSING, at, native } = require('./native')
@@ -112,7 +112,7 @@ class Files extends LocalEngine {
   #open () {
     if (this.#folder === undefined) {
       agent()
-      assertTested()
+      warnIfUntested()
       assertNoTable(this.#path)
       const { durable, anyDrive } = this.#options
       try {
@@ -206,6 +206,23 @@ const NO_THREAD = ['EAGAIN', 'ENOMEM']
 
 /** Looks at the file of a lock. Undefined if there is none. */
 const look = (file) => native('filesLook', file) || undefined
+
+/** The targets on which the checks of this engine have run. */
+const TESTED = ['linux-x64-gnu', 'linux-x64-musl', 'linux-arm64-gnu', 'linux-arm-gnueabihf', 'win32-x64-msvc']
+
+let hasWarned = false
+
+/** Warns once in a thread, on a platform without checks. */
+function warnIfUntested () {
+  // With either C library. To tell them apart takes 2 ms.
+  if (hasWarned || process.platform + process.arch === 'linuxx64') return
+  hasWarned = true
+  const name = target()
+  if (TESTED.includes(name)) return
+  const message = 'atomics-waitasync/processes: the locks of files have not been tested on ' + name + ' yet, only on ' +
+    TESTED.join(', ')
+  process.emitWarning(message, { code: 'ATOMICS_WAITASYNC_PROCESSES' })
+}
 
 /** Makes the engine of a folder. */
 function files (folder, options) {
