@@ -12,7 +12,7 @@ use napi_derive::napi;
 
 use super::updating;
 use crate::agent::Agent;
-use crate::file_locks::{Answer, Asked, Folder, Granted, Look, Mode, Name, look, number_of};
+use crate::file_locks::{Answer, Asked, Folder, Granted, Mode, Name, look, number_of};
 use waitasync_core::queue::WaitResult;
 
 /// Makes an error of JavaScript: its message begins with the number of the system's error, or 0.
@@ -158,7 +158,7 @@ pub struct FileLook {
 /// Looks at the file of a lock; null if there is none.
 #[napi(catch_unwind)]
 pub fn files_look(path: String) -> Result<Option<FileLook>> {
-    let Some(Look { held, state }) = look(path.as_ref()).map_err(failed)? else {
+    let Some((held, state)) = look(path.as_ref()).map_err(failed)? else {
         return Ok(None);
     };
     let mode = held.map(|mode| if mode == Mode::Shared { "shared" } else { "exclusive" }.to_owned());

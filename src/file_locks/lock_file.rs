@@ -1,24 +1,57 @@
 //! The lock of a name: taking it, and giving it back.
+//!
+//! The folder of names is made at its first use, and again where somebody has removed it.
 
-use std::fs::File;
+use std::fs::{File, create_dir_all};
 use std::io::{Error, ErrorKind, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::folder::Folder;
 use super::kept;
 use super::limits::{self, Limit};
 use super::look::{announce, announce_reader, withdraw_announcement};
 use super::mailbox::Lock;
 use super::state::{self, LARGEST, State};
 use super::system::{
-    self, Identity, Mode, Opened, downgrade, identity_of, is_passing, may_open, read_at, try_lock, unlock,
+    self, Identity, Mode, Opened, downgrade, identity_of, is_local, is_passing, may_open, read_at, try_lock, unlock,
     wait_for_lock, write_at,
 };
 
 /// How often a file is opened that somebody removes or replaces meanwhile.
 const MOST_TRIES: u32 = 1000;
+
+/// A folder of names.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Folder {
+    pub(super) path: PathBuf,
+    /// Whether states are flushed to the disk.
+    is_durable: bool,
+    /// The device that it is on, where the system tells.
+    drive: Option<u64>,
+}
+
+impl Folder {
+    /// Makes it, unless it is there. Fails if it is on a drive whose locks cannot be relied on.
+    pub(crate) fn new(path: PathBuf, is_durable: bool, any_drive: bool) -> Result<Self> {
+        create_dir_all(&path)?;
+        if !any_drive && !is_local(&path)? {
+            return Err(Error::other("it is on a network or FUSE drive, whose locks are not reliable"));
+        }
+        let drive = drive_of(&path);
+        Ok(Self { path, is_durable, drive })
+    }
+
+    /// Makes it again once somebody has removed it: not in the place of a drive that is unmounted, on which others see it.
+    fn restore(&self, missing: Error) -> Result<()> {
+        let drive = self.path.ancestors().find_map(drive_of);
+        if drive == self.drive { create_dir_all(&self.path) } else { Err(missing) }
+    }
+}
+
+fn drive_of(path: &Path) -> Option<u64> {
+    identity_of(path).ok().flatten().map(|(device, _)| device)
+}
 
 /// A file of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,42 +96,26 @@ impl Asked {
 
 /// A locked file, which is unlocked before it is closed (invariant 3).
 #[derive(Debug)]
-pub(super) struct Locked(
-    /// `None` once it is unlocked.
-    Option<Opened>,
-);
+pub(super) struct Locked(pub(super) Opened);
 
 impl Locked {
-    /// Takes a file over that is locked.
-    pub(super) fn new(opened: Opened) -> Self {
-        Self(Some(opened))
-    }
-
-    fn opened(&self) -> &Opened {
-        self.0.as_ref().expect("it is locked")
-    }
-
     fn file(&self) -> &File {
-        &self.opened().0
+        &self.0.0
     }
 
     /// Unlocks it, and returns its descriptor.
-    pub(super) fn unlocked(mut self) -> Opened {
-        let opened = self.0.take().expect("it is locked");
-        unlock(&opened.0);
-        opened
+    pub(super) fn unlocked(self) -> Opened {
+        self.0.clone()
     }
 
     fn try_new(opened: Opened, mode: Mode) -> Result<Option<Self>> {
-        Ok(try_lock(&opened.0, mode)?.then(|| Self::new(opened)))
+        Ok(try_lock(&opened.0, mode)?.then(|| Self(opened)))
     }
 }
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        if let Some((file, _)) = &self.0 {
-            unlock(file);
-        }
+        unlock(self.file());
     }
 }
 
@@ -256,7 +273,7 @@ impl Grant {
     /// Bounds the hold, if it is to be. Fails if the system gives no thread for it: then the lock is given back.
     pub(super) fn limited(mut self, time: Option<Duration>) -> Result<Self> {
         if let Some(time) = time {
-            match limits::begin(&self.locked.opened().0, time) {
+            match limits::begin(&self.locked.0.0, time) {
                 Ok(limit) => self.limit = Some(limit),
                 Err(error) => {
                     Box::new(self).return_unused();
@@ -288,7 +305,7 @@ impl Lock for Grant {
         if self.left() == Some(Duration::ZERO) {
             return Ok(false);
         }
-        self.name.leads_to(Which::Lock, self.locked.opened().1)
+        self.name.leads_to(Which::Lock, self.locked.0.1)
     }
 
     /// The mark is left if the holder `died`.

@@ -15,12 +15,9 @@ use std::path::Path;
 use super::state::{self, LARGEST};
 use super::system::{Mode, options};
 
-/// What there is to see at the path of a lock.
-pub(crate) struct Look {
-    pub(crate) held: Option<Mode>,
-    /// The state: since when, whether it is marked, and the description. None if that is missing or damaged.
-    pub(crate) state: Option<(u64, bool, String)>,
-}
+/// What there is to see at the path of a lock: the mode in which it is held; and of its state since when, whether it is
+/// marked, and the description. Without these, the state is missing or damaged.
+pub(crate) type Look = (Option<Mode>, Option<(u64, bool, String)>);
 
 /// Looks at a file. None if it is not there, or cannot be that of a lock.
 pub(crate) fn look(path: &Path) -> Result<Option<Look>> {
@@ -36,7 +33,7 @@ pub(crate) fn look(path: &Path) -> Result<Option<Look>> {
     let state = state::described(&bytes);
     let is_marked = state.as_ref().map_or(!bytes.is_empty(), |(_, is_marked, _)| *is_marked);
     let held = announced(&file, is_marked)?;
-    Ok(Some(Look { held, state }))
+    Ok(Some((held, state)))
 }
 
 /// Whether a path leads nowhere, or to no file. Windows refuses folders, and files that are being removed.

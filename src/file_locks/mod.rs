@@ -15,7 +15,6 @@
 //! 5. Nothing is locked, written or closed while the table of lines or a mailbox is locked.
 
 mod files;
-mod folder;
 mod kept;
 mod limits;
 mod lock_file;
@@ -26,9 +25,8 @@ mod system;
 mod waiting;
 
 pub(crate) use files::{Files, Granted};
-pub(crate) use folder::Folder;
-pub(crate) use lock_file::{Asked, Name};
-pub(crate) use look::{Look, look};
+pub(crate) use lock_file::{Asked, Folder, Name};
+pub(crate) use look::look;
 pub(crate) use mailbox::Answer;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub(crate) use mailbox::{Lock, Mailbox, Queue};

@@ -251,7 +251,7 @@ fn block(name: &Name, which: Which) -> Result<Option<Locked>> {
             }
             result => {
                 with_line(name, |line| line.stage = Stage::Served);
-                return result.map(|()| Some(Locked::new(opened)));
+                return result.map(|()| Some(Locked(opened)));
             }
         }
     }
