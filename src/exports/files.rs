@@ -55,45 +55,39 @@ fn encode(agent: &Agent, request: i64, answer: Answer) -> Answered {
     }
 }
 
-/// A folder for locks.
-pub struct FilesFolder(Arc<Folder>);
-
-/// Opens a folder.
+/// Opens a folder for locks.
 #[napi(catch_unwind)]
-pub fn files_open(path: String, durable: bool, any_drive: bool) -> Result<External<FilesFolder>> {
+pub fn files_open(path: String, durable: bool, any_drive: bool) -> Result<External<Arc<Folder>>> {
     let folder = Folder::new(path.into(), durable, any_drive).map_err(failed)?;
-    Ok(External::new(FilesFolder(Arc::new(folder))))
+    Ok(External::new(Arc::new(folder)))
 }
 
-/// What requests for a name in a mode have in common.
-pub struct FilePlace(Asked);
-
-/// Makes it. `max_hold`: for how many milliseconds the lock may be held.
+/// Makes what requests for a name in a mode have in common. `max_hold`: for how many milliseconds they may have the lock.
 #[napi(catch_unwind)]
 pub fn files_place(
-    folder: &External<FilesFolder>,
+    folder: &External<Arc<Folder>>,
     key: String,
     shared: bool,
     description: String,
     max_hold: Option<f64>,
-) -> External<FilePlace> {
-    let name = Name::new(Arc::clone(&folder.0), &key, if shared { Mode::Shared } else { Mode::Exclusive });
+) -> External<Asked> {
+    let name = Name::new(Arc::clone(folder), &key, if shared { Mode::Shared } else { Mode::Exclusive });
     let max_hold = max_hold.map(|milliseconds| Duration::from_secs_f64(milliseconds / 1e3));
-    External::new(FilePlace(Asked { name, description, max_hold }))
+    External::new(Asked { name, description, max_hold })
 }
 
 /// Takes a lock that is free, and writes the grant. Returns whether it was free.
 #[napi(catch_unwind)]
-pub fn files_take(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<bool> {
+pub fn files_take(env: Env, place: &External<Asked>, attempt: bool) -> Result<bool> {
     let agent = Agent::of(env.raw())?;
-    agent.registers.answer.set(write(&agent, agent.files().take(&place.0, attempt).map_err(failed)?));
+    agent.registers.answer.set(write(&agent, agent.files().take(place, attempt).map_err(failed)?));
     Ok(agent.registers.answer.get() != 0)
 }
 
 /// Lets another thread take the lock of a name, or try once. Returns the number of the request.
 #[napi(catch_unwind)]
-pub fn files_request(env: Env, place: &External<FilePlace>, attempt: bool) -> Result<i64> {
-    updating(env, |agent| agent.files().request(&place.0, attempt))?.map_err(failed)
+pub fn files_request(env: Env, place: &External<Asked>, attempt: bool) -> Result<i64> {
+    updating(env, |agent| agent.files().request(place, attempt))?.map_err(failed)
 }
 
 /// Withdraws a request.

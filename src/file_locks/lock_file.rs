@@ -23,7 +23,7 @@ const MOST_TRIES: u32 = 1000;
 
 /// A folder of names.
 #[derive(PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Folder {
+pub struct Folder {
     pub(super) path: PathBuf,
     /// Whether states are flushed to the disk.
     is_durable: bool,
@@ -77,7 +77,7 @@ pub(crate) struct Name {
 
 /// What requests for a lock have in common.
 #[derive(Clone)]
-pub(crate) struct Asked {
+pub struct Asked {
     pub(crate) name: Name,
     /// What the requester says of itself, for the state.
     pub(crate) description: String,

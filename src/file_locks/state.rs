@@ -109,22 +109,10 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{LARGEST, LARGEST_TOKEN, State, marked, unmark, unmarked};
+    use super::{LARGEST, LARGEST_TOKEN, State, marked, unmark};
 
     fn read(bytes: &[u8]) -> State {
         super::read(bytes).expect("it is of this version")
-    }
-
-    #[test]
-    fn what_is_written_is_read() {
-        let mut bytes = marked(123, 456, "{\"name\":\"a\"}");
-        assert_eq!(read(&bytes), State { token: 123, is_marked: true });
-        unmark(&mut bytes);
-        assert_eq!(read(&bytes), State { token: 123, is_marked: false });
-        bytes.extend(b"the rest of a longer one");
-        assert_eq!(read(&bytes), State { token: 123, is_marked: false });
-        assert_eq!(read(&unmarked("{}")), State::default());
-        assert_eq!(read(&marked(7, 0, &"x".repeat(LARGEST))), State { token: 7, is_marked: true });
     }
 
     #[test]

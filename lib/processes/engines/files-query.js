@@ -30,9 +30,18 @@ const ABSENT = ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM']
  * @param {(file: string) => object | undefined} look at a file
  */
 async function query (folder, name, look) {
-  const answer = {}
+  if (name !== undefined) return querySync(folder, name, look)
+  const { answer, kernel } = begin(folder)
   let began = now()
-  for (const _ of eachLook(folder, name, look, answer)) {
+  // A folder may have many.
+  for (const file of fs.existsSync(folder) ? fs.readdirSync(folder) : []) {
+    const [, key] = /^([0-9a-f]{64})\.lock$/.exec(file) || []
+    try {
+      if (key !== undefined) lookAt(folder, key, look, kernel, answer)
+    } catch (error) {
+      // One that this process may not open is none of its locks.
+      if (!ABSENT.includes(error.code)) throw error
+    }
     if (now() - began < SLICE) continue
     await new Promise(resolve => setImmediate(resolve))
     began = now()
@@ -41,31 +50,16 @@ async function query (folder, name, look) {
 }
 
 function querySync (folder, name, look) {
-  const answer = {}
-  for (const _ of eachLook(folder, name, look, answer)) continue
+  const { answer, kernel } = begin(folder)
+  lookAt(folder, keyOf(name).toString('hex'), look, kernel, answer)
   return answer
 }
 
-/** Looks at one file after the other. A folder may have many. */
-function * eachLook (folder, name, look, answer) {
-  answer.held = []
-  if (!fs.existsSync(folder)) {
-    if (process.platform === 'linux') answer.pending = []
-    return
-  }
+/** Reads what the kernel shows. Where that is nothing, nobody knows who waits, unless the folder is missing. */
+function begin (folder) {
   const kernel = locksOn(folder)
-  if (kernel !== undefined) answer.pending = []
-  if (name !== undefined) return lookAt(folder, keyOf(name).toString('hex'), look, kernel, answer)
-  for (const file of fs.readdirSync(folder)) {
-    const [, key] = /^([0-9a-f]{64})\.lock$/.exec(file) || []
-    try {
-      if (key !== undefined) lookAt(folder, key, look, kernel, answer)
-    } catch (error) {
-      // One that this process may not open is none of its locks.
-      if (!ABSENT.includes(error.code)) throw error
-    }
-    yield
-  }
+  const knowsAll = kernel !== undefined || (process.platform === 'linux' && !fs.existsSync(folder))
+  return { answer: knowsAll ? { held: [], pending: [] } : { held: [] }, kernel }
 }
 
 /** Adds those that hold and await the lock of a key. */
