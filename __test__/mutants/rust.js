@@ -798,10 +798,10 @@ module.exports = [
   ...of('src/file_locks/lock_file.rs', { test: 'processes/files-kept' }, [
     ['a kept descriptor announces a lock', '            withdraw_announcement(&opened.0);\n', ''],
     ['a lock is not free while its descriptor is kept', '        unlock(self.file());\n', ''],
-    ['no kept descriptor is closed where one is lacking', 'is_passing(&error) && kept::clear()', 'false']
+    ['no kept descriptor is closed where one is lacking', 'is_passing(&error) && timed::close_kept()', 'false']
   ]),
-  ...of('src/file_locks/kept.rs', { test: 'processes/files-kept' }, [
-    ['all descriptors are kept', 'shelf.kept.len() >= MOST', 'false']
+  ...of('src/file_locks/timed.rs', { test: 'processes/files-kept' }, [
+    ['all descriptors are kept', 'shelf.kept.len() >= MOST_KEPT', 'false']
   ]),
   ...of('src/file_locks/system/unix.rs', { test: 'processes/files' }, [
     ['the umask says who may write to a file',

@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::kept;
-use super::limits::{self, Limit};
 use super::look::{announce, announce_reader, withdraw_announcement};
 use super::mailbox::Lock;
 use super::state::{self, LARGEST, State};
@@ -17,6 +15,7 @@ use super::system::{
     self, Identity, Mode, Opened, downgrade, identity_of, is_local, is_passing, may_open, read_at, try_lock, unlock,
     wait_for_lock, write_at,
 };
+use super::timed::{self, Limit};
 
 /// How often a file is opened that somebody removes or replaces meanwhile.
 const MOST_TRIES: u32 = 1000;
@@ -158,12 +157,12 @@ impl Name {
     pub(super) fn take(&self, description: &str) -> Result<Option<Grant>> {
         for _ in 0..MOST_TRIES {
             let Gate::Open(gate) = self.pass_gate()? else { return Ok(None) };
-            let kept = kept::take(&self.place.lock).filter(|_| may_open(&self.place.lock));
+            let kept = timed::take_kept(&self.place.lock).filter(|_| may_open(&self.place.lock));
             let opened = kept.map_or_else(|| self.open(), Ok)?;
             let Some(locked) = Locked::try_new(opened, self.mode)? else { return Ok(None) };
             let grant = self.grant(locked, description)?;
             if let Some(gate) = gate {
-                kept::keep(&self.place.gate, gate.unlocked());
+                timed::keep(&self.place.gate, gate.unlocked());
             }
             if grant.is_some() {
                 return Ok(grant);
@@ -208,7 +207,7 @@ impl Name {
     fn pass_gate(&self) -> Result<Gate> {
         let path = &self.place.gate;
         let Some(identity) = identity_of(path)? else { return Ok(Gate::Open(None)) };
-        let kept = kept::take(path).filter(|(_, known)| *known == identity);
+        let kept = timed::take_kept(path).filter(|(_, known)| *known == identity);
         match kept.map_or_else(|| spared(|| system::open(path)), Ok) {
             Ok(gate) => Ok(Locked::try_new(gate, Mode::Shared)?.map_or(Gate::Shut, |gate| Gate::Open(Some(gate)))),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Gate::Open(None)),
@@ -273,7 +272,7 @@ impl Grant {
     /// Bounds the hold, if it is to be. Fails if the system gives no thread for it: then the lock is given back.
     pub(super) fn limited(mut self, time: Option<Duration>) -> Result<Self> {
         if let Some(time) = time {
-            match limits::begin(&self.locked.0.0, time) {
+            match timed::begin(&self.locked.0.0, time) {
                 Ok(limit) => self.limit = Some(limit),
                 Err(error) => {
                     Box::new(self).return_unused();
@@ -297,7 +296,7 @@ impl Lock for Grant {
     }
 
     fn left(&self) -> Option<Duration> {
-        self.limit.map(limits::left)
+        self.limit.map(timed::left)
     }
 
     /// Whether the path still leads to the locked file.
@@ -311,7 +310,7 @@ impl Lock for Grant {
     /// The mark is left if the holder `died`.
     fn release(self: Box<Self>, died: bool) -> Result<bool> {
         let mut grant = *self;
-        if grant.limit.take().is_some_and(|limit| !limits::end(limit)) {
+        if grant.limit.take().is_some_and(|limit| !timed::end(limit)) {
             return Ok(false);
         }
         if !grant.bytes.is_empty() && !died {
@@ -322,7 +321,7 @@ impl Lock for Grant {
         if is_held {
             let opened = grant.locked.unlocked();
             withdraw_announcement(&opened.0);
-            kept::keep(&grant.name.place.lock, opened);
+            timed::keep(&grant.name.place.lock, opened);
         }
         Ok(is_held)
     }
@@ -334,7 +333,7 @@ impl Lock for Grant {
 
 /// Opens a file; once more without the kept descriptors, if one is lacking.
 fn spared<T>(open: impl Fn() -> Result<T>) -> Result<T> {
-    open().or_else(|error| if is_passing(&error) && kept::clear() { open() } else { Err(error) })
+    open().or_else(|error| if is_passing(&error) && timed::close_kept() { open() } else { Err(error) })
 }
 
 fn replaced() -> Error {

@@ -15,13 +15,12 @@
 //! 5. Nothing is locked, written or closed while the table of lines or a mailbox is locked.
 
 mod files;
-mod kept;
-mod limits;
 mod lock_file;
 mod look;
 mod mailbox;
 mod state;
 mod system;
+mod timed;
 mod waiting;
 
 pub(crate) use files::{Files, Granted};

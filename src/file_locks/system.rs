@@ -11,12 +11,7 @@ use std::fs::File;
 use std::io::Error;
 use std::sync::Arc;
 
-/// The mode of a lock.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Mode {
-    Exclusive,
-    Shared,
-}
+pub(crate) use waitasync_core::lock::names::Mode;
 
 pub(super) use platform::{
     Sleeper, create, downgrade, identity_of, is_local, may_open, most_descriptors, open, options, read_at, try_lock,

@@ -1,12 +1,19 @@
-//! Limits of holds: the service gives back a lock whose time is over, whatever its thread does.
+//! What the service ends in time: holds that have a limit, and descriptors that are kept.
 //!
-//! The mark of the holder stays, so the next one sees a death. A limit is on the list until its time is over or its lock
-//! is given back. Whoever removes it unlocks the file: so a state is never written without the lock.
+//! It gives back a lock whose time is over, whatever its thread does. The mark of the holder stays, so the next one sees a
+//! death. A limit is on the list until its time is over or its lock is given back. Whoever removes it unlocks the file:
+//! so a state is never written without the lock.
+//!
+//! Descriptors of free locks and open gates are kept for the next take: to open and close a file costs as much as to lock
+//! it. A kept descriptor has no lock and announces nothing. Who takes it checks that the path leads to it, as after any
+//! lock (invariant 2). All are closed within a second, and once a descriptor is lacking: so a drive can be unmounted, and
+//! this library can open files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Result;
 use std::mem;
+use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
@@ -14,7 +21,7 @@ use waitasync_core::service::Notify;
 use waitasync_core::sync::lock;
 
 use super::look::withdraw_announcement;
-use super::system::{no_thread, unlock};
+use super::system::{Opened, no_thread, unlock};
 use crate::globals::service;
 
 /// When a hold ends, and a number that tells it from others.
@@ -75,4 +82,48 @@ fn sweep() -> Option<Duration> {
         unlock(&file);
     }
     next
+}
+
+/// Windows keeps a file that is removed as long as somebody has it open.
+const MOST_KEPT: usize = if cfg!(windows) { 0 } else { 16 };
+const KEPT_FOR: Duration = Duration::from_secs(1);
+
+struct Shelf {
+    kept: Vec<(Arc<Path>, Opened)>,
+    /// Whether the service is going to close all.
+    is_due: bool,
+}
+
+static SHELF: Mutex<Shelf> = Mutex::new(Shelf { kept: Vec::new(), is_due: false });
+static SHELF_BELL: Notify = Notify::const_new();
+
+/// Takes the descriptor of a file out.
+pub(super) fn take_kept(path: &Path) -> Option<Opened> {
+    let kept = &mut lock(&SHELF).kept;
+    let index = kept.iter().rposition(|(each, _)| each.as_os_str() == path.as_os_str())?;
+    Some(kept.remove(index).1)
+}
+
+/// Keeps a descriptor that has no lock; or closes it.
+pub(super) fn keep(path: &Arc<Path>, opened: Opened) {
+    let mut shelf = lock(&SHELF);
+    if shelf.kept.len() >= MOST_KEPT {
+        return;
+    }
+    if !shelf.is_due {
+        let Some(service) = service() else { return };
+        service.attend(&SHELF_BELL, KEPT_FOR, || {
+            lock(&SHELF).is_due = false;
+            close_kept();
+            None
+        });
+        shelf.is_due = true;
+    }
+    shelf.kept.push((Arc::clone(path), opened));
+}
+
+/// Closes all. Returns whether there were any.
+pub(super) fn close_kept() -> bool {
+    let kept = mem::take(&mut lock(&SHELF).kept);
+    !kept.is_empty()
 }
