@@ -10,8 +10,8 @@
 const { RangeError, define, freeze, now } = require('../util/intrinsics')
 const { namesOf } = require('../named/arguments')
 const { assertString } = require('./arguments')
+const { showLock } = require('./batch')
 const { lostError, show } = require('./errors')
-const { showLock } = require('./held-lock')
 
 /** What the innermost request fails with if its lock is not available. */
 const MISSED = new Error('A lock is not available')

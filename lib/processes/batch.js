@@ -8,9 +8,9 @@
  */
 
 const { setMaxListeners } = require('events')
+const showState = require('../util/inspect')
 const { onAbort } = require('./engines/aborts')
 const { lostError } = require('./errors')
-const { showLock } = require('./held-lock')
 const { LONGEST_TIMER, clearTimeout, setTimeout, wallClock } = require('../util/timers')
 
 /** Waits for the jobs that are there. */
@@ -347,6 +347,15 @@ class ProcessLock {
     return this.isAbandoned
   }
 }
+
+/** Lets `util.inspect` show the locks of a class. */
+function showLock (Class) {
+  showState(Class, ({ name, names, mode, token, tokens, permit, ownerDied, isLost }) => {
+    if (names !== undefined) return { names, mode, tokens, ownerDied, isLost }
+    return { name, mode, token, ...permit !== undefined && { permit }, ownerDied, isLost }
+  })
+}
+
 showLock(ProcessLock)
 
-module.exports = { Batch, ProcessLock }
+module.exports = { Batch, ProcessLock, showLock }

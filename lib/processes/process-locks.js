@@ -33,10 +33,9 @@ const { Batch } = require('./batch')
 const { LocalEngine, Question, isBuiltIn } = require('./built-in-engine')
 const { Claim, Line, Lines } = require('./engine-claim')
 const { closedError, timeoutError, unavailableError } = require('./errors')
-const { held } = require('./held-lock')
+const { held, holdSync, requestSync } = require('./forms')
 const { beginTask, endTask, frontOf, query, soonestHolder, watch } = require('./long-wait')
 const { assertEngine, assertString, readLocksOptions, readOptions } = require('./arguments')
-const { holdSync, requestSync } = require('./request-sync')
 
 /** For jobs. No class of a program's makes the promises of these, as `constructor` would say. */
 const RETURNED = Promise.resolve()

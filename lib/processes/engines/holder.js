@@ -34,21 +34,18 @@ let known
  * restart. Empty where the system does not say.
  */
 function birth () {
-  if (known === undefined) known = ofSystem()
-  return known
-}
-
-function ofSystem () {
+  if (known !== undefined) return known
   try {
     const machine = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'latin1')
     const stat = fs.readFileSync('/proc/self/stat', 'latin1')
     // The time of its start. The second field, its program, may have spaces.
     const start = stat.slice(stat.lastIndexOf(')')).split(' ')[20]
     const all = [machine, fs.readlinkSync('/proc/self/ns/pid'), start].join()
-    return sha256(Buffer.from(all)).toString('base64url').slice(0, 8)
+    known = sha256(Buffer.from(all)).toString('base64url').slice(0, 8)
   } catch (_) {
-    return ''
+    known = ''
   }
+  return known
 }
 
 /** Makes JSON of ASCII only: a database of any encoding can keep it. JSON escapes what is no Unicode anyway. */

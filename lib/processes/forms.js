@@ -1,6 +1,6 @@
 'use strict'
 
-/** Requests that block this thread: of local engines. */
+/** Other forms of a request: holds that last until `unlock()`, and requests that block this thread, of local engines. */
 
 const { isMainThread } = require('../util/worker-threads')
 const { TypeError, now } = require('../util/intrinsics')
@@ -10,11 +10,51 @@ const { runWith } = require('../holding/run')
 const { newGrant } = require('../named/names')
 const { assertNoPromise } = require('../waiting/wait-options')
 const { deadlock } = require('../waiting/errors')
+const observer = require('../waiting/observer')
 const { ProcessLock } = require('./batch')
 const { LocalEngine } = require('./built-in-engine')
-const { heldSync } = require('./held-lock')
 const { holderOf, watchBlocked } = require('./long-wait')
 const { lostError, timeoutError, unavailableError, unsupportedError } = require('./errors')
+
+// Not on every Node.
+const { asyncDispose, dispose } = Symbol
+
+/**
+ * Holds what a request gives to its callback, until `unlock()`. Resolves with null if that is null.
+ * @param {(callback: (lock: object | null) => unknown) => Promise<void>} begin calls back in a later job
+ */
+function held (begin) {
+  let settle, done
+  // It begins in no executor: reports have few frames for the stack of a call.
+  const promise = new Promise((resolve, reject) => { settle = { resolve, reject } })
+  try {
+    done = begin((lock) => {
+      if (lock === null) return settle.resolve(null)
+      observer.keepsHold()
+      return new Promise((resolve) => {
+        const unlock = async () => {
+          resolve()
+          await done
+        }
+        settle.resolve(withUnlock(lock, unlock, asyncDispose))
+      })
+    })
+    done.catch(settle.reject)
+  } catch (error) {
+    settle.reject(error)
+  }
+  return promise
+}
+
+/**
+ * Gives `unlock` to the argument of a callback.
+ * @param {() => unknown} unlock gives the lock back at the first call; each fails if it was not held until then
+ */
+function withUnlock (lock, unlock, using) {
+  lock.unlock = unlock
+  if (using !== undefined) lock[using] = unlock
+  return lock
+}
 
 /** The lock of an engine, and the named lock in front. It is run with as a Hold is, and is what a ProcessLock is of. */
 class SyncHold {
@@ -74,7 +114,7 @@ function holdSync (engine, line, options, onEnd) {
   if (hold === null) return null
   let isOver = false
   let failure
-  return heldSync(hold.given, () => {
+  const unlock = () => {
     if (!isOver) {
       assertStack()
       isOver = true
@@ -86,7 +126,8 @@ function holdSync (engine, line, options, onEnd) {
       onEnd()
     }
     if (failure !== undefined) throw failure
-  })
+  }
+  return withUnlock(hold.given, unlock, dispose)
 }
 
 /** Blocks for the named lock in front, and then for the engine's. Null if one is not available. */
@@ -129,4 +170,4 @@ function acquireFront (front, timeout, caller, name) {
   }
 }
 
-module.exports = { holdSync, requestSync }
+module.exports = { held, holdSync, requestSync }
