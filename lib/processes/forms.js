@@ -1,6 +1,6 @@
 'use strict'
 
-/** Other forms of a request: holds that last until `unlock()`, and requests that block this thread, of local engines. */
+/** Other forms of a request: holds until `unlock()`, and requests that block this thread, of local engines. */
 
 const { isMainThread } = require('../util/worker-threads')
 const { TypeError, now } = require('../util/intrinsics')
