@@ -110,17 +110,17 @@ class LongWait {
 
 /**
  * Watches a wait for a promise, in its request's context. Returns a function that ends this.
+ * @param {import('async_hooks').AsyncResource} scope the engine's asynchronous context
  * @param {import('./engine-claim').Claim} [claim] the first that waits
- * @param {() => Promise<object | undefined>} holderOf asks the engine; never rejects
  */
-function watch (engine, name, claim, holderOf) {
+function watch (engine, scope, name, claim) {
   const wait = new LongWait(engine, name)
   let timer
   const again = () => { if (wait.left < Infinity) timer = setTimeout(look, Math.max(1, wait.left)).unref() }
   async function look () {
     if (wait.left > 0) return again()
     if (!wait.isNoted) wait.tell()
-    const holder = wait.isEnabled ? await holderOf() : undefined
+    const holder = wait.isEnabled ? await soonestHolder(engine, scope, name) : undefined
     const text = wait.note(holder, false)
     if (text !== undefined) report(text, claim && claim.origin, wait.message(holder))
     if (!wait.isOver) again()

@@ -269,8 +269,7 @@ class ProcessLocks {
       } else {
         if (!isFirst) grant = await this.#waitForFront(line, front, signal)
         if (grant === undefined) {
-          const holderOf = () => soonestHolder(this.#engine, this.#scope, line.name)
-          const end = watch(this.#engine, line.name, line.first, holderOf)
+          const end = watch(this.#engine, this.#scope, line.name, line.first)
           try {
             grant = await (local
               ? local.wait(line.place, line.asker.label, signal)

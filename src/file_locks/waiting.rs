@@ -126,6 +126,7 @@ struct Table {
 }
 
 static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
+/// Lets the next round come soon.
 static BELL: Condvar = Condvar::new();
 
 fn with_table<T>(body: impl FnOnce(&mut Table) -> T) -> T {
@@ -165,14 +166,16 @@ impl Queue for Name {
         });
         // The signal may have come too early.
         if is_interrupted == Some(true) {
-            hurry();
+            BELL.notify_one();
         }
     }
 }
 
 /// Serves a line while it has requests and its turn lasts.
 fn serve(name: &Name) {
-    with_line(name, |line| line.turn_ends = Instant::now() + turn(line.turns_in_vain));
+    with_line(name, |line| {
+        line.turn_ends = Instant::now() + TURN * (1 << line.turns_in_vain.min(MOST_DOUBLED));
+    });
     let mut pause = ROUND;
     while goes_on(name) {
         match wait(name) {
@@ -206,7 +209,7 @@ fn goes_on(name: &Name) -> bool {
         if !goes_on {
             line.turns_in_vain += 1;
             table.pool.push(name.clone());
-            hurry();
+            BELL.notify_one();
         }
         goes_on
     })
@@ -280,16 +283,6 @@ fn grant_first(name: &Name, take: impl FnOnce(&str) -> Result<Option<Grant>>) ->
         None => Box::new(grant).return_unused(),
     }
     Ok(())
-}
-
-/// Lets the next round come soon.
-fn hurry() {
-    BELL.notify_one();
-}
-
-/// Returns how long the next turn of a line lasts.
-fn turn(turns_in_vain: u32) -> Duration {
-    TURN * (1 << turns_in_vain.min(MOST_DOUBLED))
 }
 
 /// The life of the thread that goes round.
