@@ -59,19 +59,13 @@ pub(super) enum Which {
     Gate,
 }
 
-/// The files of a name.
-#[derive(PartialEq, Eq, Hash, Debug)]
-pub(super) struct Place {
-    folder: Arc<Folder>,
-    lock: Arc<Path>,
-    gate: Arc<Path>,
-}
-
 /// A name of a folder in a mode: what requests wait for together.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Name {
-    pub(super) place: Arc<Place>,
-    pub(super) mode: Mode,
+    folder: Arc<Folder>,
+    lock: Arc<Path>,
+    gate: Arc<Path>,
+    mode: Mode,
 }
 
 /// What requests for a lock have in common.
@@ -141,11 +135,11 @@ impl Name {
     /// `key`: the name as its files have it.
     pub(crate) fn new(folder: Arc<Folder>, key: &str, mode: Mode) -> Self {
         let [lock, gate] = ["lock", "gate"].map(|ending| folder.path.join(format!("{key}.{ending}")).into());
-        Self { place: Arc::new(Place { folder, lock, gate }), mode }
+        Self { folder, lock, gate, mode }
     }
 
     fn path(&self, which: Which) -> &Arc<Path> {
-        if which == Which::Lock { &self.place.lock } else { &self.place.gate }
+        if which == Which::Lock { &self.lock } else { &self.gate }
     }
 
     /// Whether the path of a file still leads there.
@@ -157,12 +151,12 @@ impl Name {
     pub(super) fn take(&self, description: &str) -> Result<Option<Grant>> {
         for _ in 0..MOST_TRIES {
             let Gate::Open(gate) = self.pass_gate()? else { return Ok(None) };
-            let kept = timed::take_kept(&self.place.lock).filter(|_| may_open(&self.place.lock));
+            let kept = timed::take_kept(&self.lock).filter(|_| may_open(&self.lock));
             let opened = kept.map_or_else(|| self.open(), Ok)?;
             let Some(locked) = Locked::try_new(opened, self.mode)? else { return Ok(None) };
             let grant = self.grant(locked, description)?;
             if let Some(gate) = gate {
-                timed::keep(&self.place.gate, gate.unlocked());
+                timed::keep(&self.gate, gate.unlocked());
             }
             if grant.is_some() {
                 return Ok(grant);
@@ -205,7 +199,7 @@ impl Name {
     }
 
     fn pass_gate(&self) -> Result<Gate> {
-        let path = &self.place.gate;
+        let path = &self.gate;
         let Some(identity) = identity_of(path)? else { return Ok(Gate::Open(None)) };
         let kept = timed::take_kept(path).filter(|(_, known)| *known == identity);
         match kept.map_or_else(|| spared(|| system::open(path)), Ok) {
@@ -219,7 +213,7 @@ impl Name {
     pub(super) fn open_to_wait(&self, which: Which) -> Result<Opened> {
         match which {
             Which::Lock => self.open(),
-            Which::Gate => Ok(spared(|| open_or_create(&self.place.folder, self.path(which)))?.0),
+            Which::Gate => Ok(spared(|| open_or_create(&self.folder, self.path(which)))?.0),
         }
     }
 
@@ -236,10 +230,10 @@ impl Name {
     }
 
     fn open(&self) -> Result<Opened> {
-        let (opened, is_new) = spared(|| open_or_create(&self.place.folder, &self.place.lock))?;
-        if is_new && self.place.folder.is_durable {
+        let (opened, is_new) = spared(|| open_or_create(&self.folder, &self.lock))?;
+        if is_new && self.folder.is_durable {
             #[cfg(unix)]
-            File::open(&self.place.folder.path)?.sync_all()?;
+            File::open(&self.folder.path)?.sync_all()?;
         }
         Ok(opened)
     }
@@ -286,7 +280,7 @@ impl Grant {
     fn write(&self) -> Result<()> {
         let file = self.locked.file();
         write_at_start(file, &self.bytes)?;
-        if self.name.place.folder.is_durable { file.sync_data() } else { Ok(()) }
+        if self.name.folder.is_durable { file.sync_data() } else { Ok(()) }
     }
 }
 
@@ -321,13 +315,13 @@ impl Lock for Grant {
         if is_held {
             let opened = grant.locked.unlocked();
             withdraw_announcement(&opened.0);
-            timed::keep(&grant.name.place.lock, opened);
+            timed::keep(&grant.name.lock, opened);
         }
         Ok(is_held)
     }
 
     fn is_durable(&self) -> bool {
-        self.name.place.folder.is_durable && !self.bytes.is_empty()
+        self.name.folder.is_durable && !self.bytes.is_empty()
     }
 }
 
