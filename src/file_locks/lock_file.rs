@@ -250,7 +250,9 @@ impl Name {
             grant.write()?;
         } else if is_new {
             // For `query`. Readers that do so at the same time write the same.
-            write_at_start(grant.locked.file(), &state::unmarked(description))?;
+            let mut bytes = state::marked(0, 0, description);
+            state::unmark(&mut bytes);
+            write_at_start(grant.locked.file(), &bytes)?;
         }
         announce(grant.locked.file(), self.mode);
         if grant.is_held()? {

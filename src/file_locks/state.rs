@@ -75,13 +75,6 @@ pub(super) fn marked(token: u64, milliseconds: u64, description: &str) -> Vec<u8
     bytes
 }
 
-/// Makes the bytes of a name that no holder has had exclusively.
-pub(super) fn unmarked(description: &str) -> Vec<u8> {
-    let mut bytes = marked(0, 0, description);
-    unmark(&mut bytes);
-    bytes
-}
-
 /// Removes the mark.
 pub(super) fn unmark(bytes: &mut [u8]) {
     bytes[24] = 0;

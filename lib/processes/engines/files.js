@@ -18,7 +18,7 @@ const { LocalEngine } = require('../built-in-engine')
 const { sleep } = require('./aborts')
 const { NONE, NativeGrant, answerTo, block } = require('./answers')
 const { permitsError } = require('../errors')
-const { HOST, ascii, birth, describeName, keyOf, parsed, shorten } = require('./holder')
+const { HOST, ascii, birth, keyOf, parsed, shorten } = require('./holder')
 const { PASSING, at, native } = require('./native')
 const { assertNoTable } = require('./kinds')
 
@@ -41,12 +41,11 @@ class Place {
     this.native = undefined
   }
 
-  /** Describes a holder, but not since when, which the state has. Those that share a lock are not in the state. */
+  /** Describes a holder, but not since when, which the state has. Of those that share a lock it has the name only. */
   describe (label) {
-    const { name, permits } = this
-    if (this.isShared) return describeName(name, permits)
+    const { isShared, name, permits } = this
     const who = { pid: process.pid, host: HOST, threadId, label: label && shorten(label), birth: birth() }
-    return ascii({ name: shorten(name), ...who, permits })
+    return ascii({ name: shorten(name), ...!isShared && who, permits })
   }
 }
 

@@ -69,9 +69,6 @@ function describeHolder (name, { label, threadId } = {}) {
   return `${ours} ${++described}","since":${wallClock()},${asked}`
 }
 
-/** Describes a name of which no holder is known. */
-const describeName = (name, permits) => ascii({ name: shorten(name), permits })
-
 const text = value => typeof value === 'string' ? shorten(value) : undefined
 const number = (least, most) => value => Number.isSafeInteger(value) && value >= least && value <= most
   ? value
@@ -125,5 +122,5 @@ function isOurs ({ pid, host }, born) {
 const shorten = name => name.length > LONGEST ? name.slice(0, LONGEST - 1) + '…' : name
 
 module.exports = {
-  HOST, MOST, ascii, birth, checked, describeHolder, describeName, entry, infoOf, keyOf, nameFor, parsed, shorten
+  HOST, MOST, ascii, birth, checked, describeHolder, entry, infoOf, keyOf, nameFor, parsed, shorten
 }
