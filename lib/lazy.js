@@ -127,7 +127,7 @@ class UnlockToken { constructor () { return constructLazily(UnlockToken, argumen
 
 lazyClass(Lock, () => require('./named/lock-manager').lockOf(Lock.prototype))
 lazyClass(LockManager, () => require('./named/lock-manager').LockManager, Lock)
-lazyClass(UnlockToken, () => require('./holding/token').UnlockToken)
+lazyClass(UnlockToken, () => require('./holding/hold').UnlockToken)
 lazyClass(AsyncLock, () => require('./locks/async-lock'), UnlockToken)
 lazyClass(Barrier, () => require('./locks/barrier'))
 lazyClass(Condition, () => require('./locks/condition'))

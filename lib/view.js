@@ -13,7 +13,7 @@ const { WRAPS_OFFSETS } = require('./util/quirks')
 const { assertStackToLoad } = require('./util/stack')
 const { describe, isObject, ownValue, quote } = require('./util/values')
 const { assertFunction } = require('./waiting/wait-options')
-const { detectReentry } = require('./holding/reentry')
+const { detectReentry } = require('./holding/tasks')
 const { REPAIR } = require('./holding/repair')
 const { show, wordOf } = require('./holding/view-word')
 

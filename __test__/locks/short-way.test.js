@@ -393,7 +393,7 @@ test('a time limit of `vm` that is over at any moment leaves a lock free or held
 
 test('the short way is open where it is looked for here', { skip: withoutCounters.skip || withoutCounters }, () => {
   const lock = new AsyncLock()
-  const [word, { UnlockToken }] = [inside('holding/view-word').wordOf(lock), inside('holding/token')]
+  const [word, { UnlockToken }] = [inside('holding/view-word').wordOf(lock), inside('holding/hold')]
   const token = new UnlockToken()
   assert.deepStrictEqual([list().takeFree(word, token), token.locked, list().releaseLast(word)], [true, true, true])
   assert.deepStrictEqual([lock.locked, list().releaseLast(word)], [false, false])

@@ -14,10 +14,8 @@ const entries = 'lib/holding/entries.js'
 const list = 'lib/holding/robust-list.js'
 const shortWay = 'lib/holding/short-way.js'
 const request = 'lib/holding/request.js'
-const entry = 'lib/holding/entry.js'
 const acquire = 'lib/holding/acquire.js'
 const hold = 'lib/holding/hold.js'
-const claim = 'lib/holding/claim.js'
 const run = 'lib/holding/run.js'
 const waiter = 'lib/waiting/waiter.js'
 const signals = 'lib/waiting/abort-signals.js'
@@ -324,14 +322,14 @@ module.exports = [
       '  steps.reject(notLocked(',
       '  if (false) steps.reject(notLocked(']
   ]),
-  ...of(claim, { test: 'locks/robust-list' }, [
+  ...of(acquire, { test: 'locks/robust-list' }, [
     ["what was a dead thread's is released without a word",
       'release(index, this.ownerDied, false, true)',
       'release(index, false, false, true)']
   ]),
 
   // ——— waiting for a lock ———
-  ...of(claim, { test: 'locks/robust-list' }, [
+  ...of(acquire, { test: 'locks/robust-list' }, [
     ['a claim that has given up keeps what it is granted',
       'if (index >= 0) release(index, this.ownerDied, false, true)',
       ''],
@@ -557,7 +555,7 @@ module.exports = [
   ...of('lib/install/workers/reach.js', { test: 'company/realms' }, [
     ['each copy of the package replaces the parent of Worker', 'if (!isInterposed(HostWorker)) state', 'state']
   ]),
-  ...of(claim, { test: 'locks/every-class/async-context' }, [
+  ...of(acquire, { test: 'locks/every-class/async-context' }, [
     ['what follows a notification is told of in no context',
       'waits(steps === undefined ? undefined : steps.context)',
       'waits()']
@@ -752,8 +750,8 @@ module.exports = [
       '  if (ownerDied) held.word.noteDeath()\n  const index',
       '  const index']
   ]),
-  ...of(entry, { test: 'locks/condition-owed' }, [['a hold owes nothing', '  entries[2 * index + 1] = number\n', '']]),
-  ...of(entry, { test: 'locks/condition' }, [
+  ...of(request, { test: 'locks/condition-owed' }, [['a hold owes nothing', '  entries[2 * index + 1] = number\n', '']]),
+  ...of(request, { test: 'locks/condition' }, [
     ['a notification of a blocked thread is used twice', '  if (floats[RELAY] === address) floats[RELAY] = 0\n', '']
   ]),
   ...of(hold, { test: 'locks/condition-owed' }, [
@@ -792,7 +790,7 @@ module.exports = [
     ["a hold of a Condition's token does not end by its wait", '  theList().ends(index)\n', '']
   ]),
   ...of(hold, { test: 'locks/observe/hold-channel' }, [
-    ['a thread that never turns its loop tells of no hold', '  theList().door.open()\n', '']
+    ['a thread that never turns its loop tells of no hold', '  forget(token)\n  theList().door.open()\n', '  forget(token)\n']
   ]),
   ...of('lib/observe/channels.js', { test: 'locks/observe/company' }, [
     ['a release tells in its midst',

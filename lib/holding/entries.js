@@ -19,7 +19,7 @@ const {
 } = require('../util/intrinsics')
 const { assertKilobytes } = require('../util/stack')
 const { NAMED_EXCLUSIVE, NAMED_SHARED, requestOf } = require('./request')
-const createTasks = require('./tasks')
+const { createTasks } = require('./tasks')
 
 const { native } = agent()
 const { binding, words } = native
@@ -75,7 +75,7 @@ class Entries {
     this.lastFree = LAST_SERIAL
     // The latest serial number when the list grew.
     this.grewAt = 0
-    // Undefined if no stall is reported, and no view of this thread detects re-entry (reentry.js).
+    // Undefined if no stall is reported, and no view of this thread detects re-entry (tasks.js).
     this.tasks = createTasks(native)
     // The Steps of a Condition's pending promise, by the serial number of the token that it waits with.
     this.stepsOf = createMap()

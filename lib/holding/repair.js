@@ -15,7 +15,7 @@
 const { assertStack } = require('../agent/find-agent')
 const { bare, max, now } = require('../util/intrinsics')
 const { UNLIMITED, callbackOptions, assertNoPromise } = require('../waiting/wait-options')
-const { SERIAL } = require('./entry')
+const { SERIAL } = require('./request')
 const theList = require('./the-list')
 
 /** The key of an instance's own repair, if it has one. */

@@ -1,11 +1,18 @@
 'use strict'
 
 /**
- * Requests to words, and the values of words. core/src/lock/ has the same numbers, and the rules.
+ * Requests to words, the values of words, and the numbers in entries.
  *
- * A request is a number, `kind + KINDS * amount`. The amount is 0 where there is nothing to count.
+ * A request is a number, `kind + KINDS * amount`. The amount is 0 where there is nothing to count. core/src/lock/ has
+ * the same numbers, and the rules.
+ *
+ * locks/condition.js has the rules of owed notifications. One is in the hold's own entry: the request is negative there,
+ * with the address of the notification's word, in units of four bytes, in the place of the amount. So whatever moves,
+ * releases or passes on the entry does so with that; a hold owes one notification at most, and nothing owes it any
+ * more once the entry has gone.
  */
 
+const { RELAY } = require('../agent/registers')
 const { RangeError } = require('../util/intrinsics')
 const { NOTIFIED, WAIT_KINDS, nounOf } = require('../waiting/kinds')
 
@@ -57,7 +64,7 @@ exports.NO_LIMIT = 0
 /** A value that no word holds. */
 const UNAVAILABLE = exports.UNAVAILABLE = -0x80000000
 
-exports.requestOf = (kind, amount) => kind + KINDS * amount
+const requestOf = exports.requestOf = (kind, amount) => kind + KINDS * amount
 const kindOf = exports.kindOf = (request) => request % KINDS
 const amountOf = exports.amountOf = (request) => (request - kindOf(request)) / KINDS
 /** Whether users see a hold: in snapshots, and on channels. */
@@ -116,3 +123,28 @@ exports.after = function after (request, current, limit) {
 
 /** Returns by how much a word grows when held permits return. */
 exports.comingBack = (request) => kindOf(request) === LIMITED ? -amountOf(request) : amountOf(request)
+
+// ——— Entries ———
+
+// Two copies of the package share the symbols, since they share this thread's list.
+exports.INDEX = Symbol.for('atomics-waitasync.index')
+exports.SERIAL = Symbol.for('atomics-waitasync.serial')
+/** The serial number of a token that is not live. */
+exports.NOT_HELD = -1
+
+/** Returns the request of an entry, from the number in it. */
+exports.requestIn = (number) => number >= 0 ? number : kindOf(-number)
+
+/** Whether the hold of an entry owes a notification. */
+exports.owes = (number) => number < 0
+
+/** Makes a hold owe the notification of a word. This thread was given it. */
+exports.owe = function owe ({ entries, held, native: { floats } }, index, word) {
+  const { address } = word
+  const number = -requestOf(entries[2 * index + 1], address / 4)
+  // Kept, since native code knows it by its address.
+  held[index].notifier = word
+  // From the register into the entry, with no call in between at which the thread could end.
+  entries[2 * index + 1] = number
+  if (floats[RELAY] === address) floats[RELAY] = 0
+}

@@ -30,11 +30,11 @@ const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, HELD, MOVES, RELEASING
 } = require('../agent/registers')
 const { add, compareExchange, createMap, load, store, sub } = require('../util/intrinsics')
-const { INDEX, NOT_HELD, SERIAL, owe } = require('./entry')
 const { ShortWay, channel, holds } = require('./short-way')
 const register = require('./tracked-buffers')
 const {
-  INNER, LEASE, LOCKED, PUTTER, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack, isExclusive, kindOf
+  INDEX, INNER, LEASE, LOCKED, NOT_HELD, PUTTER, SERIAL, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack,
+  isExclusive, kindOf, owe
 } = require('./request')
 
 // Captured for the reason given in short-way.js.

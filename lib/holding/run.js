@@ -9,15 +9,12 @@ const { LATE, hideFrames, throwIfAborted } = require('../waiting/errors')
 const {
   assertFunction, assertNoPromise, assertSynchronous, assertWorker, waitOptions
 } = require('../waiting/wait-options')
-const { blockOrThrow, lateError, take, takeOrThrow } = require('./acquire')
-const { Claim } = require('./claim')
-const { INDEX, NOT_HELD, SERIAL } = require('./entry')
-const { releaseAfter } = require('./hold')
+const { Claim, blockOrThrow, lateError, take, takeOrThrow } = require('./acquire')
+const { UnlockToken, newHold, newToken, releaseAfter } = require('./hold')
 const { REPAIR, Repairing, callWithin, optionsOf } = require('./repair')
-const { assertNoReentry } = require('./reentry')
-const { EXCLUSIVE, SHARED } = require('./request')
+const { assertNoReentry } = require('./tasks')
+const { EXCLUSIVE, INDEX, NOT_HELD, SERIAL, SHARED } = require('./request')
 const theList = require('./the-list')
-const { UnlockToken, newHold, newToken } = require('./token')
 const { fieldOf, wordOf } = require('./view-word')
 
 /**

@@ -16,10 +16,9 @@ const { Int32Array, TypeError, compareExchange, load, store } = require('../util
 const { agent } = require('../agent/find-agent')
 const { ADDRESS, COUNT, FENCED, HELD, RELEASING } = require('../agent/registers')
 const { createError, nameOfOwner, notLocked } = require('../waiting/errors')
-const { INDEX, SERIAL } = require('./entry')
 const { first } = require('./entries')
-const { takeInLine } = require('./location')
-const { LOCK, LOCKED, UNLOCKED } = require('./request')
+const { takeInLine } = require('./hold')
+const { INDEX, LOCK, LOCKED, SERIAL, UNLOCKED } = require('./request')
 const { ShortWay, channel, holds } = require('./short-way')
 const list = require('./the-list')()
 

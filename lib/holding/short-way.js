@@ -20,9 +20,8 @@ const { ADDRESS, FENCED, HELD, RELEASING } = require('../agent/registers')
 const { compareExchange, store } = require('../util/intrinsics')
 const { own: { Atomics, host } } = require('../util/realm')
 const observer = require('../waiting/observer')
-const { INDEX, SERIAL } = require('./entry')
 const { Entries, first: { entries, held, serials } } = require('./entries')
-const { LOCK, LOCKED, UNLOCKED } = require('./request')
+const { INDEX, LOCK, LOCKED, SERIAL, UNLOCKED } = require('./request')
 
 // Captured, as in each module below `theList` that needs them: V8 makes constants of them, and as properties they would
 // make a free lock a sixth dearer.

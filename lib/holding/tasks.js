@@ -12,11 +12,18 @@
  * does not count for the callbacks that are run in it: nobody awaits those.
  *
  * Native code knows of which holds the callbacks run: such a hold waits for nothing that is claimed elsewhere.
+ *
+ * # Re-entry
+ * A task waits, by a promise, for a lock that it holds itself. Instances made with `{ detectReentry: true }` refuse
+ * that, where it would wait for ever. Others pay nothing for it: tasks are noted once a thread has made such an
+ * instance, and only theirs. (Before Node 24, contexts make each `await` of the thread dearer.)
  */
 
 const { AsyncLocalStorage } = require('async_hooks')
 const { apply, bare, createArray, createMap } = require('../util/intrinsics')
 const { RUNS_LATER } = require('../util/quirks')
+const { reentry } = require('../waiting/errors')
+const { LIMITED, amountOf, described, kindOf, requestIn } = require('./request')
 
 /** How many callbacks around a claim count, the innermost first. */
 const MOST = 64
@@ -119,7 +126,43 @@ const { getStore, run } = hasContexts ? AsyncLocalStorage.prototype : {}
  * Makes the tasks of this thread, if somebody asks for them: reports of stalls, or an instance that `detects` re-entry.
  * Undefined also where there are no asynchronous contexts.
  */
-module.exports = (native, detects = false) => {
+function createTasks (native, detects = false) {
   const notesAll = native.stallAfter !== 0
   return hasContexts && (notesAll || detects) ? new Tasks(native, notesAll) : undefined
 }
+
+// ——— Re-entry ———
+
+/** Lets the view with this word detect re-entry. */
+function detectReentry (word) {
+  const { list } = word
+  if (list.tasks === undefined) list.tasks = createTasks(list.native, true)
+  word.detectsReentry = true
+}
+
+/**
+ * @throws {Error} with code ERR_DEADLOCK if the callback around this call holds what is requested. It could end by
+ *   itself with a timeout or a signal
+ */
+function assertNoReentry (word, request, { timeout, signal }, caller) {
+  if (word.detectsReentry && timeout === Infinity && signal === undefined && isReentry(word, request)) {
+    throw reentry(caller, word, described(request))
+  }
+}
+
+function isReentry ({ address, limit, list }, request) {
+  const { entries, tasks } = list
+  // This Node has no asynchronous contexts.
+  if (tasks === undefined) return false
+  const serials = tasks.within()
+  let permits = 0
+  for (let n = 0; n < serials.length; n++) {
+    const index = list.indexOf(serials[n], 0)
+    if (index < 0 || entries[2 * index] !== address) continue
+    if (kindOf(request) !== LIMITED) return true
+    permits += amountOf(requestIn(entries[2 * index + 1]))
+  }
+  return permits > 0 && permits + amountOf(request) > limit
+}
+
+module.exports = { assertNoReentry, createTasks, detectReentry }

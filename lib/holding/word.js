@@ -16,7 +16,7 @@ const { own } = require('../util/realm')
 const { assertStackToLoad } = require('../util/stack')
 const { bufferOf, byteOffsetOf, compareExchange, isWebAssemblyMemory, load } = require('../util/intrinsics')
 const observer = require('../waiting/observer')
-const { Location, takeInLine } = require('./location')
+const { Location, takeInLine } = require('./hold')
 const { INNER, MOST, NO_LIMIT, UNLOCKED, amountOf, isBare, isStrict, kindOf } = require('./request')
 const theList = require('./the-list')
 
@@ -38,7 +38,7 @@ class Word extends Location {
     this.onWebAssembly = onWebAssembly
     // Of a view of a semaphore that has one: how many permits may be taken together.
     this.limit = NO_LIMIT
-    // Whether it is that of a view that detects re-entry (reentry.js).
+    // Whether it is that of a view that detects re-entry (tasks.js).
     this.detectsReentry = false
     // Of a queue's first word: its QueueMemory.
     this.queue = undefined

@@ -16,7 +16,7 @@ const { acquire, acquireAsync, acquireOrThrow } = require('../holding/acquire')
 const { runHolding, runHoldingSync, runShortly } = require('../holding/run')
 const { REPAIR } = require('../holding/repair')
 const { LOCK, LOCKED, UNLOCKED } = require('../holding/request')
-const { UnlockToken, newHold } = require('../holding/token')
+const { UnlockToken, newHold } = require('../holding/hold')
 const { wordOf } = require('../holding/view-word')
 const { LOCK_SHAPE, defineOwner, defineView, expose, initView, newMemory } = require('../view')
 

@@ -13,7 +13,7 @@ const { acquireAsync, acquireOrThrow } = require('../holding/acquire')
 const { runHolding, runHoldingSync } = require('../holding/run')
 const { REPAIR } = require('../holding/repair')
 const { EXCLUSIVE, SHARED, WRITING } = require('../holding/request')
-const { newHold, takeToken } = require('../holding/token')
+const { newHold, takeToken } = require('../holding/hold')
 const { wordOf } = require('../holding/view-word')
 const { LOCK_SHAPE, defineOwner, defineView, initView, newMemory } = require('../view')
 

@@ -22,7 +22,7 @@ const { assertWorker } = require('../waiting/wait-options')
 const { acquireAsync, acquireOrThrow } = require('../holding/acquire')
 const { runHolding, runHoldingSync } = require('../holding/run')
 const { LIMITED, MOST, NO_LIMIT, PERMITS, SIGNALS, requestOf } = require('../holding/request')
-const { newHold, takeToken } = require('../holding/token')
+const { newHold, takeToken } = require('../holding/hold')
 const { wordOf } = require('../holding/view-word')
 const { assertWithin, initView, defineView, newMemory, oneWord } = require('../view')
 

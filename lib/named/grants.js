@@ -12,7 +12,7 @@
  *   be in the midst of a change: so the next exclusive holders of the others see a death.
  */
 
-const { SERIAL } = require('../holding/entry')
+const { SERIAL } = require('../holding/request')
 const { blockOrThrow, take } = require('../holding/acquire')
 const { granted } = require('../holding/run')
 const theList = require('../holding/the-list')

@@ -8,8 +8,7 @@
 const { AsyncResource } = require('async_hooks')
 const { agent } = require('../agent/find-agent')
 const { bare, createMap, nextTick, now } = require('../util/intrinsics')
-const { requestIn } = require('../holding/entry')
-const { LEASE, amountOf, described, isNamed, isVisible, kindOf } = require('../holding/request')
+const { LEASE, amountOf, described, isNamed, isVisible, kindOf, requestIn } = require('../holding/request')
 const { completeCycle, completeEntry, stackTexts } = require('../holding/snapshot-entries')
 
 // Opened at once: later, a changed `Array.prototype` would end the process in Node's loader (14 to 16).

@@ -7,7 +7,7 @@ const { ACQUIRED, ACQUIRED_FROM_DEAD, DEADLOCK, operationError } = require('../a
 const { add, bare, load } = require('../util/intrinsics')
 const { INNER } = require('../holding/request')
 const theList = require('../holding/the-list')
-const { UnlockToken, newHold } = require('../holding/token')
+const { UnlockToken, newHold } = require('../holding/hold')
 
 /**
  * The lock of a side. It is held for the time of a copy, never while this thread waits or runs a program's code, and

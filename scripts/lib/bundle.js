@@ -46,7 +46,7 @@ const PARTS = [
   /** Of every lock: in memory, by name, and of processes. */
   {
     name: 'hold.js',
-    modules: ['holding/location.js', 'holding/run.js', 'holding/robust-list.js', 'observe/channels.js'],
+    modules: ['holding/run.js', 'holding/robust-list.js', 'observe/channels.js'],
     all: true
   },
   { name: 'lock.js', modules: ['locks/async-lock.js', 'holding/word.js'], all: true },
