@@ -14,7 +14,7 @@ const { assertStackToLoad } = require('./util/stack')
 const { describe, isObject, ownValue, quote } = require('./util/values')
 const { assertFunction } = require('./waiting/wait-options')
 const { detectReentry } = require('./holding/tasks')
-const { REPAIR } = require('./holding/repair')
+const { REPAIR } = require('./holding/run')
 const { show, wordOf } = require('./holding/view-word')
 
 const BYTES = 4

@@ -5,7 +5,7 @@
 const assert = require('assert')
 const vm = require('vm')
 const { MessageChannel } = require('worker_threads')
-const { Repairing } = require('../../lib/holding/repair')
+const { Repairing } = require('../../lib/holding/run')
 const { test } = require('../harness')
 const { api } = require('../subject')
 const { TinyController, memory, rejection } = require('../fixtures/lock-toolbox')

@@ -20,8 +20,6 @@ const run = 'lib/holding/run.js'
 const waiter = 'lib/waiting/waiter.js'
 const signals = 'lib/waiting/abort-signals.js'
 const notice = 'lib/waiting/notice.js'
-const waitUntil = 'lib/waiting/wait-until.js'
-const steps = 'lib/waiting/wait-steps.js'
 const slots = 'lib/agent/slots.js'
 const agent = 'lib/agent/agent.js'
 const functions = 'lib/atomics/functions.js'
@@ -39,7 +37,6 @@ const registers = 'lib/agent/registers.js'
 const stalls = 'lib/observe/stalls.js'
 const tasks = 'lib/holding/tasks.js'
 const names = 'lib/named/names.js'
-const repair = 'lib/holding/repair.js'
 
 module.exports = [
   // ——— words ———
@@ -160,7 +157,7 @@ module.exports = [
       '(hasRepair || sawOwnerDied(token))',
       'sawOwnerDied(token)']
   ]),
-  ...of(repair, { test: 'locks/repair' }, [
+  ...of(run, { test: 'locks/repair' }, [
     ['a reader that saw it repairs beside others',
       '    if (!hold.isShared) {\n      await',
       '    if (true) {\n      await'],
@@ -458,7 +455,7 @@ module.exports = [
   ...of(signals, { test: 'ends/stack-overflow' }, [
     ['an abort begins near the end of the stack', '      assertStack()\n', '']
   ]),
-  ...of(steps, { test: 'locks/condition' }, [
+  ...of(waiter, { test: 'locks/condition' }, [
     ['a step that is rejected goes on', 'if (this.waiter !== undefined) this.waiter.giveUp(reason)', '']
   ]),
   ...of(notice, { test: 'locks/condition' }, [
@@ -466,7 +463,7 @@ module.exports = [
       'else this.onNotified(this.resolve, this.reject)',
       'else this.resolve(result)']
   ]),
-  ...of(waitUntil, { test: 'locks/latch', orTest: 'locks/barrier' }, [
+  ...of(notice, { test: 'locks/latch', orTest: 'locks/barrier' }, [
     ['a wait for a word ends with the first notification',
       '    result = blockFor(word.address, value, left(), waitKind)',
       '    blockFor(word.address, value, left(), waitKind); return']
@@ -772,7 +769,7 @@ module.exports = [
       'return true'],
     ['the leader wakes one', 'notify(word, Infinity)\n    return LEADER', 'notify(word, 1)\n    return LEADER']
   ]),
-  ...of(waitUntil, { test: 'locks/barrier' }, [
+  ...of(notice, { test: 'locks/barrier' }, [
     ['an aborted party is forgotten between two steps',
       '      if (steps.reason !== undefined) throw steps.reason\n',
       '']

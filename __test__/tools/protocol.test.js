@@ -9,7 +9,7 @@ const { NAMES } = require('../fixtures/every-class')
 const { list, textOf } = require('../fixtures/source-texts')
 const format = require('../../lib/queue/format')
 const requests = require('../../lib/holding/request')
-const { NOTIFIED, WAIT_KINDS, waitKinds } = require('../../lib/waiting/kinds')
+const { NOTIFIED, WAIT_KINDS, waitKinds } = require('../../lib/waiting/errors')
 
 const found = (text, pattern) => [...text.matchAll(pattern)].map(match => match.slice(1))
 

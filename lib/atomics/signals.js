@@ -9,8 +9,7 @@
 
 const { agent, assertStack } = require('../agent/find-agent')
 const { Promise, TypeError } = require('../util/intrinsics')
-const { readReason } = require('../waiting/errors')
-const { waitKinds: { WAIT } } = require('../waiting/kinds')
+const { readReason, waitKinds: { WAIT } } = require('../waiting/errors')
 const { signalOption } = require('../waiting/wait-options')
 const { NO_HOOKS, Notice } = require('../waiting/notice')
 const observer = require('../waiting/observer')

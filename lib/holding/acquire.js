@@ -5,16 +5,17 @@
 const { agent, assertStack } = require('../agent/find-agent')
 const { ACQUIRED, ACQUIRED_FROM_DEAD, CALL, DEADLOCK, HELD_HERE } = require('../agent/registers')
 const { Promise, shield } = require('../util/intrinsics')
-const { LATE, deadlock, deadlockCycle, throwIfAborted, timeoutError, unlessLate } = require('../waiting/errors')
+const {
+  LATE, cycleOf, deadlock, deadlockCycle, throwIfAborted, timeoutError, unlessLate
+} = require('../waiting/errors')
 const observer = require('../waiting/observer')
 const { waitOptions } = require('../waiting/wait-options')
-const Waiter = require('../waiting/waiter')
+const { Waiter } = require('../waiting/waiter')
 const { UnlockToken, indexOfHold, newHold, newToken, permitsOf, release } = require('./hold')
 const { assertNoReentry } = require('./tasks')
 const {
   EXCLUSIVE, INDEX, LIMITED, NOT_HELD, amountOf, described, isBare, isNamed, isOwned, kindOf, nounOfHold
 } = require('./request')
-const { cycleOf } = require('./snapshot-entries')
 const theList = require('./the-list')
 const { wordOf } = require('./view-word')
 

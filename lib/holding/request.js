@@ -6,15 +6,15 @@
  * A request is a number, `kind + KINDS * amount`. The amount is 0 where there is nothing to count. core/src/lock/ has
  * the same numbers, and the rules.
  *
- * locks/condition.js has the rules of owed notifications. One is in the hold's own entry: the request is negative there,
- * with the address of the notification's word, in units of four bytes, in the place of the amount. So whatever moves,
- * releases or passes on the entry does so with that; a hold owes one notification at most, and nothing owes it any
- * more once the entry has gone.
+ * locks/condition.js has the rules of owed notifications. One is in the hold's own entry: the request is negative
+ * there, with the address of the notification's word, in units of four bytes, in the place of the amount. So whatever
+ * moves, releases or passes on the entry does so with that; a hold owes one notification at most, and nothing owes it
+ * any more once the entry has gone.
  */
 
 const { RELAY } = require('../agent/registers')
 const { RangeError } = require('../util/intrinsics')
-const { NOTIFIED, WAIT_KINDS, nounOf } = require('../waiting/kinds')
+const { NOTIFIED, WAIT_KINDS, nounOf } = require('../waiting/errors')
 
 const LOCK = exports.LOCK = 0
 const SHARED = exports.SHARED = 1

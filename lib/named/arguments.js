@@ -1,19 +1,22 @@
 'use strict'
 
 /**
- * The arguments of requests for names: converts and checks them.
+ * The arguments of requests for names: converts and checks them. And the errors of the Web Locks API.
  *
  * They are converted as WebIDL does it, and checked in the order of the specification.
  * `request` ignores unknown options, as browsers do. The forms that are not the standard's refuse them: no code was
  * written for a standard of these.
  */
 
-const { RangeError, TypeError, append, apply, createArray, freeze, sort } = require('../util/intrinsics')
+const globalObject = require('../util/global')
+const {
+  Error, RangeError, TypeError, append, apply, createArray, define, freeze, sort
+} = require('../util/intrinsics')
 const { option, assertOptions } = require('../util/options')
 const { describe, isObject } = require('../util/values')
+const workerThreads = require('../util/worker-threads')
 const { throwIfAborted } = require('../waiting/errors')
 const { assertFunction, milliseconds, waitOptions } = require('../waiting/wait-options')
-const { createException } = require('./dom-exception')
 
 const EXCLUSIVE = 'exclusive'
 const SHARED = 'shared'
@@ -166,4 +169,39 @@ function abortReason (signal, otherwise) {
   }
 }
 
-module.exports = { FORMS, abortReason, assertNoTimeout, assertRequestable, checkAsync, namesOf, read, reasonOf }
+/**
+ * The class `DOMException`; null where there is none, and undefined until it is needed. Node has it since version 10,
+ * and as a global since 17. Before, it is the class of the error that a MessagePort throws.
+ */
+let DOMException
+
+function findDOMException () {
+  if (typeof globalObject.DOMException === 'function') return globalObject.DOMException
+  const { threads } = workerThreads
+  if (threads === undefined) return null
+  const { port1 } = new threads.MessageChannel()
+  try {
+    port1.postMessage(Symbol('a symbol cannot be cloned'))
+  } catch ({ constructor }) {
+    if (constructor.name === 'DOMException') return constructor
+  } finally {
+    port1.close()
+  }
+  return null
+}
+
+/**
+ * Makes an error of the Web Locks API: where there is no DOMException, an `Error` with that name.
+ * @param {'AbortError' | 'NotSupportedError'} name
+ */
+function createException (name, message) {
+  if (DOMException === undefined) DOMException = findDOMException()
+  if (DOMException !== null) return new DOMException(message, name)
+  const error = new Error(message)
+  define(error, 'name', name, true, true)
+  return error
+}
+
+module.exports = {
+  FORMS, abortReason, assertNoTimeout, assertRequestable, checkAsync, createException, namesOf, read, reasonOf
+}

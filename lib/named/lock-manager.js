@@ -13,15 +13,13 @@
 const { agent, assertStack } = require('../agent/find-agent')
 const { Promise, TypeError, append, bare, defineProperty } = require('../util/intrinsics')
 const { REJECTS_OVERFLOWS } = require('../util/quirks')
-const { LATE, throwIfAborted, unlessLate } = require('../waiting/errors')
+const { LATE, parseList, throwIfAborted, unlessLate } = require('../waiting/errors')
 const { assertSynchronous, assertWorker } = require('../waiting/wait-options')
 const {
   FORMS, abortReason, assertNoTimeout, assertRequestable, checkAsync, read, reasonOf
 } = require('./arguments')
 const { lateError } = require('../holding/acquire')
-const { Repairing, callWithin } = require('../holding/repair')
-const { callNow, runWith } = require('../holding/run')
-const { parseList } = require('../holding/snapshot-entries')
+const { Repairing, callNow, callWithin, runWith } = require('../holding/run')
 const { asInterface, lockOf } = require('./lock')
 const { newGrants } = require('./grants')
 const { newGrant, stolenError } = require('./names')

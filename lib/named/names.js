@@ -16,7 +16,7 @@ const { Location, indexOfHold, newToken, onEntry, release, takeInLine } = requir
 const { blockOrThrow, take } = require('../holding/acquire')
 const { granted } = require('../holding/run')
 const theList = require('../holding/the-list')
-const { createException } = require('./dom-exception')
+const { createException } = require('./arguments')
 const { GrantedLock, NamedToken } = require('./lock')
 
 /** The serial number of an entry that has gone. */

@@ -9,7 +9,7 @@ const { AsyncResource } = require('async_hooks')
 const { agent } = require('../agent/find-agent')
 const { bare, createMap, nextTick, now } = require('../util/intrinsics')
 const { LEASE, amountOf, described, isNamed, isVisible, kindOf, requestIn } = require('../holding/request')
-const { completeCycle, completeEntry, stackTexts } = require('../holding/snapshot-entries')
+const { completeCycle, completeEntry, stackTexts } = require('../waiting/errors')
 
 // Opened at once: later, a changed `Array.prototype` would end the process in Node's loader (14 to 16).
 const waitChannel = open('atomics-waitasync:wait')

@@ -5,7 +5,7 @@
 const { agent } = require('../agent/find-agent')
 const { TypeError } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
-const { completeEntry, parseList, stackTexts } = require('../holding/snapshot-entries')
+const { completeEntry, parseList, stackTexts } = require('../waiting/errors')
 
 exports.snapshot = function snapshot () {
   const { binding } = agent().native

@@ -5,7 +5,7 @@
 const { AsyncResource } = require('async_hooks')
 const { now } = require('../util/intrinsics')
 const { LONGEST_TIMER, clearTimeout, setTimeout } = require('../util/timers')
-const { callWithin } = require('../holding/repair')
+const { callWithin } = require('../holding/run')
 const { abortReason, throwIfAborted } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 

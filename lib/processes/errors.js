@@ -4,7 +4,7 @@
 
 const { Error, RangeError, define } = require('../util/intrinsics')
 const { describe, quote } = require('../util/values')
-const { createException } = require('../named/dom-exception')
+const { createException } = require('../named/arguments')
 const { createError, withCause } = require('../waiting/errors')
 
 /** Quotes a name for messages; of a long one, its beginning. */

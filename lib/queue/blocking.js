@@ -3,10 +3,9 @@
 /** Blocks for a step of a queue; and describes calls, also those that await. */
 
 const { agent } = require('../agent/find-agent')
-const { deadlock, deadlockOfPutters, timeoutError } = require('../waiting/errors')
-const { NOTIFIED, WAIT_KINDS } = require('../waiting/kinds')
+const { NOTIFIED, WAIT_KINDS, deadlock, deadlockOfPutters, timeoutError } = require('../waiting/errors')
 const observer = require('../waiting/observer')
-const { blockFor, countdown } = require('../waiting/wait-until')
+const { blockFor, countdown } = require('../waiting/notice')
 const { NOTIFICATION, requestOf } = require('../holding/request')
 const theList = require('../holding/the-list')
 const { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE } = require('./memory')

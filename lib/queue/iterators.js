@@ -8,7 +8,7 @@
  */
 
 const { createMap, shield } = require('../util/intrinsics')
-const Steps = require('../waiting/wait-steps')
+const { Steps } = require('../waiting/waiter')
 const { calling, isInVain } = require('./blocking')
 const { ENDED, TAKE } = require('./memory')
 const { owingOn } = require('./owing')

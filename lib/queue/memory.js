@@ -48,7 +48,7 @@ const {
   Int32Array, RangeError, TypeError, compareExchange, createArray, load, or, store
 } = require('../util/intrinsics')
 const { describe } = require('../util/values')
-const { waitKinds } = require('../waiting/kinds')
+const { waitKinds } = require('../waiting/errors')
 const { LEASE: LEASE_KIND, PUTTER, amountOf, kindOf, requestOf } = require('../holding/request')
 const theList = require('../holding/the-list')
 const { wordOf } = require('../holding/view-word')

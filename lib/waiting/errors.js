@@ -1,16 +1,118 @@
 'use strict'
 
 /**
- * The errors of waits, of locks and their family. They can be made even where `Error.prototype` is frozen, so that
- * assigning a name would throw.
+ * What users read of locks and waits: nouns, entries of snapshots, errors.
+ *
+ * The errors can be made even where `Error.prototype` is frozen, so that assigning a name would throw.
  *
  * V8 adds the functions that await a promise to the stack of an error only if the error is made in an async function
  * whose promise that is. So a wait that has timed out resolves with LATE, and an async function then makes the error.
  */
 
-const { Error, String, TypedArrayLength, captureStackTrace, define, keys } = require('../util/intrinsics')
-const { describe, isObject } = require('../util/values')
-const { nounOf } = require('./kinds')
+const {
+  Error, RangeError, String, TypedArrayLength, captureStackTrace, createMap, define, keys, parse
+} = require('../util/intrinsics')
+const { describe, isObject, quote } = require('../util/values')
+
+// ——— Nouns ———
+
+/**
+ * What users read of each wait kind: the kind, the mode, and what of the object is awaited. `npm run lint -- --fix`
+ * writes the table into native code.
+ */
+const NOTIFIED = [
+  { kind: 'wait', part: '' },
+  { kind: 'Condition', part: '' },
+  { kind: 'Barrier', part: 'the other parties of ' },
+  { kind: 'Latch', part: '' },
+  { kind: 'Queue', mode: 'put', part: 'room in ' },
+  { kind: 'Queue', mode: 'take', part: 'a message of ' },
+  { kind: 'Queue', mode: 'use', part: 'a message of ' },
+  { kind: 'Queue', mode: 'idle', part: 'the end of all work of ' }
+]
+/** The wait kinds: the indexes of `NOTIFIED`. */
+const waitKinds = { WAIT: 0, CONDITION: 1, BARRIER: 2, LATCH: 3, PUT: 4, TAKE: 5, USE: 6, IDLE: 7 }
+/**
+ * How many wait kinds there is room for. `waitKind + WAIT_KINDS * n` is a wait at the nth word behind the
+ * first word of its object.
+ */
+const WAIT_KINDS = 16
+
+/** Names an awaited or held lock by a noun phrase. Takes an entry of a snapshot, or the kind, mode and name. */
+function nounOf ({ kind, mode, name }) {
+  switch (kind) {
+    case 'named': return 'the lock named ' + quote(name)
+    case 'AsyncLock': return one('an AsyncLock', kind, name)
+    case 'RwLock': return one('an RwLock', kind, name) + ' (' + mode + ')'
+    case 'Semaphore': return 'permits of ' + one('a Semaphore', kind, name)
+    default: return partOf(kind, mode) + one('a ' + kind, kind, name)
+  }
+}
+
+function partOf (kind, mode) {
+  for (let n = 0; n < NOTIFIED.length; n++) {
+    if (NOTIFIED[n].kind === kind && NOTIFIED[n].mode === mode) return NOTIFIED[n].part
+  }
+  return ''
+}
+
+const one = (anyOne, kind, name) => name === undefined ? anyOne : kind + ' ' + quote(name)
+
+// ——— Entries and cycles, as native code tells of them ———
+
+/**
+ * Parses the JSON that a function of native code returns.
+ * @throws {RangeError} no string can hold it
+ */
+function parseList (list, caller) {
+  let json
+  try {
+    json = list()
+  } catch (error) {
+    if (error.code !== 'GenericFailure') throw error
+    throw new RangeError(caller + ': what is held and awaited has too many entries, or names that are too long, for ' +
+      'one string')
+  }
+  return parse(json)
+}
+
+/** Makes a function that returns stacks' texts by native code's numbers. Native code is asked for each once. */
+function stackTexts (binding) {
+  const texts = createMap()
+  return (number) => {
+    if (!texts.has(number)) texts.set(number, binding.stackText(number))
+    return texts.get(number)
+  }
+}
+
+/**
+ * Completes an entry of native code: that has the number of its stack, if stalls are reported. See `Row::write_fields`
+ * in core/src/observe/rows.rs. Returns the entry.
+ */
+function completeEntry (entry, stackText) {
+  if (entry.taken !== undefined) entry.taken = stackText(entry.taken)
+  if (entry.called !== undefined) entry.called = stackText(entry.called)
+  // It is not known of a promise of `Atomics.waitAsync` itself.
+  if (entry.milliseconds === null) entry.milliseconds = NaN
+  return entry
+}
+
+/** Completes a cycle's links. Returns them. */
+function completeCycle (links, stackText) {
+  for (let n = 0; n < links.length; n++) {
+    completeEntry(links[n].holds, stackText)
+    completeEntry(links[n].waitsFor, stackText)
+  }
+  return links
+}
+
+/** Reads the cycle that refused this thread's last claim, and its text. */
+function cycleOf (binding) {
+  const { text, links: cycle } = parse(binding.cycle())
+  return { text, cycle: completeCycle(cycle, stackTexts(binding)) }
+}
+
+// ——— Errors ———
 
 /** The value of a wait's promise when its time is over. */
 const LATE = Symbol('atomics-waitasync.late')
@@ -130,6 +232,7 @@ function throwIfAborted (signal, reasonOf = readReason) {
 }
 
 module.exports = {
-  LATE, abortReason, createError, deadlock, deadlockCycle, deadlockOfPutters, hideFrames, nameOfOwner, notLocked,
-  queueClosed, queueUnreadable, readReason, reentry, throwIfAborted, timeoutError, unlessLate, withCause
+  LATE, NOTIFIED, WAIT_KINDS, abortReason, completeCycle, completeEntry, createError, cycleOf, deadlock, deadlockCycle,
+  deadlockOfPutters, hideFrames, nameOfOwner, notLocked, nounOf, parseList, queueClosed, queueUnreadable, readReason,
+  reentry, stackTexts, throwIfAborted, timeoutError, unlessLate, waitKinds, withCause
 }

@@ -1,15 +1,18 @@
 'use strict'
 
-/** Promises that wait for a notification at a word. */
+/** Waits for notifications, or until a word says so: blocking, or by a promise. */
 
 const { agent } = require('../agent/find-agent')
-const { Promise } = require('../util/intrinsics')
-const { throwIfAborted } = require('./errors')
-const { NOTIFIED, nounOf } = require('./kinds')
-const Waiter = require('./waiter')
+const { CALL } = require('../agent/registers')
+const { Promise, load, max, now } = require('../util/intrinsics')
+const { NOTIFIED, WAIT_KINDS, hideFrames, nounOf, throwIfAborted, timeoutError } = require('./errors')
+const observer = require('./observer')
+const { Waiter } = require('./waiter')
 
 /** No hooks, and no inherited ones, which could be a program's. */
 const NO_HOOKS = { __proto__: null }
+/** The bytes of a word. */
+const BYTES = 4
 
 /** A promise that waits for a notification. */
 class Notice extends Waiter {
@@ -73,4 +76,78 @@ function waitAsync (word, value, options, steps, waitKind, hooks = NO_HOOKS) {
   })
 }
 
-module.exports = { NO_HOOKS, Notice, waitAsync }
+// ——— Until a word says so: the basis of Barrier and Latch ———
+
+/** Blocks until `isOver(value of the word)`. Throws a TimeoutError. */
+function waitUntil (word, isOver, timeout, waitKind) {
+  const left = countdown(timeout)
+  let result
+  for (;;) {
+    const value = load(word.array, 0)
+    if (isOver(value)) return
+    if (result === 'timed-out') throw lateError(word, timeout, waitKind)
+    result = blockFor(word.address, value, left(), waitKind)
+  }
+}
+
+/** Blocks for a notification at a word, and records the wait. The result is that of the agent's `waitFor`. */
+function blockFor (address, value, timeout, waitKind, place = observer.callHere(), sample = observer.sample()) {
+  const { native, waitFor } = agent()
+  const recorded = observer.recordBegins(sample, nounOfWait, { address, waitKind })
+  native.words[CALL] = place
+  try {
+    return waitFor(address, value, timeout, waitKind)
+  } finally {
+    if (recorded !== undefined) observer.recordEnds(recorded)
+  }
+}
+
+/** Names an awaited object by a word's address and the wait kind. */
+function nounOfWait ({ address, waitKind }) {
+  const name = agent().native.binding.labelOf(address - BYTES * ((waitKind - waitKind % WAIT_KINDS) / WAIT_KINDS))
+  const { kind, mode } = NOTIFIED[waitKind % WAIT_KINDS]
+  return nounOf({ kind, mode, name: name === null ? undefined : name })
+}
+
+/**
+ * Waits until `isOver(value of the word)`, as `waitUntil`, by a promise.
+ * @param {Steps} steps of the user's promise, which settles soon after this
+ * @param {Function} caller the async function that awaits this: the error's stack begins behind it
+ */
+async function waitUntilAsync (word, isOver, { timeout, signal }, steps, waitKind, caller) {
+  const left = countdown(timeout)
+  let result
+  try {
+    for (;;) {
+      if (steps.reason !== undefined) throw steps.reason
+      const value = load(word.array, 0)
+      if (isOver(value)) return
+      if (result === 'timed-out') throw hideFrames(lateError(word, timeout, waitKind), caller)
+      result = await waitAsync(word, value, { timeout: left(), signal }, steps, waitKind)
+    }
+  } finally {
+    steps.end()
+  }
+}
+
+const lateError = (word, timeout, waitKind) => timeoutError(word, NOTIFIED[waitKind], timeout)
+
+/**
+ * Wakes up to `count` waiters, and returns how many.
+ *
+ * A plain look at the counter is enough: Barrier and Latch have changed their word by an atomic operation before. A
+ * waiter of a Condition was counted before it released the lock; and a thread that has not taken the lock since has not
+ * changed the state that this waiter waits for.
+ */
+function notify (word, count) {
+  return agent().notifyWaiting(word.address, count)
+}
+
+/** Starts a timeout. Returns a function that returns the milliseconds left. */
+function countdown (timeout) {
+  if (timeout === Infinity) return () => Infinity
+  const end = now() + timeout
+  return () => max(0, end - now())
+}
+
+module.exports = { NO_HOOKS, Notice, blockFor, countdown, notify, nounOfWait, waitAsync, waitUntil, waitUntilAsync }

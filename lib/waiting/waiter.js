@@ -1,10 +1,9 @@
 'use strict'
 
 /**
- * A promise that is enqueued until it settles or is aborted. It is the base of Claim and Notice. agent/slots.js passes
- * it the result by `settle(value)`.
+ * A promise that is enqueued until it settles or is aborted: the base of Claim and Notice.
  *
- * Each kind has:
+ * agent/slots.js passes it the result by `settle(value)`. Each kind has:
  * - `prepare()`: does what may run a program's code before it is enqueued
  * - `enqueue()`: enqueues it, and runs no such code. Returns undefined, or the result if there is one at once
  * - `finish(result)`: settles the promise with such a result
@@ -116,4 +115,58 @@ bare(Waiter)
 // run. `recorded`: the number of the wait in profile.js, if it is recorded.
 shield(Waiter, ['steps', 'onEnqueued', 'recorded'])
 
-module.exports = Waiter
+/**
+ * A user's promise that is enqueued repeatedly before it settles. A Condition's promise is notified, and then claims
+ * the lock again. `ref` and `unref` of the promise apply to each of these steps.
+ */
+class Steps {
+  constructor () {
+    // The waiter of the current or the last step.
+    this.waiter = undefined
+    this.refed = true
+    this.promise = undefined
+    // From the first step until the promise is about to settle.
+    this.isPending = false
+    // Why no further step is taken.
+    this.reason = undefined
+    // Set by profile.js, if waits are recorded.
+    this.sample = undefined
+    // Where the promise came from, if a stall is to be reported; and its asynchronous context, if the channels of
+    // diagnostics have subscribers. Noted here, since native code may begin a step outside of the call.
+    this.call = observer.callOf()
+    this.context = observer.contextOfWait()
+  }
+
+  /** Makes the agent remember `promise`, which takes these steps, and returns it. */
+  of (promise) {
+    if (this.isPending) agent().rememberSteps(promise, this)
+    return promise
+  }
+
+  begin (waiter) {
+    this.waiter = waiter
+    this.isPending = true
+  }
+
+  /** Ends the steps: the promise is about to settle. */
+  end () {
+    this.isPending = false
+    agent().forgetSteps(this)
+  }
+
+  setRefed (refed) {
+    this.refed = refed
+    // Between two steps it applies to the next one.
+    if (this.waiter !== undefined) this.waiter.setRefed(refed)
+    return true
+  }
+
+  /** Stops the steps: the promise rejects with `reason`. */
+  reject (reason) {
+    this.reason = reason
+    if (this.waiter !== undefined) this.waiter.giveUp(reason)
+  }
+}
+bare(Steps)
+
+module.exports = { Steps, Waiter }

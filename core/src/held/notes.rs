@@ -33,7 +33,7 @@ pub struct Noted {
     /// Where a notification goes if the agent ends before it makes use of it. It is the notification that this promise
     /// may receive, or the one after which this claim takes its lock again.
     pub relay: Option<Location>,
-    /// The wait kind of a notification: its number in `lib/waiting/kinds.js`.
+    /// The wait kind of a notification: its number in `lib/waiting/errors.js`.
     pub wait_kind: u32,
     /// The stack of the call that waits, if stalls are reported.
     pub call: StackId,

@@ -88,7 +88,7 @@ pub struct Rows {
 
 // ——— Of entries ———
 
-/// What users read of each wait kind, the kind, the mode and the awaited part: `NOTIFIED` in `lib/waiting/kinds.js`.
+/// What users read of each wait kind, the kind, the mode and the awaited part: `NOTIFIED` in `lib/waiting/errors.js`.
 pub const NOTIFIED: &[(&str, Option<&str>, &str)] = &[
     ("wait", None, ""),
     ("Condition", None, ""),

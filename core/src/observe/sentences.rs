@@ -101,7 +101,7 @@ pub fn wait_text(subject: &str, row: &Row, frames: &DistinctFrames) -> String {
     }
 }
 
-/// Returns a noun phrase for the thing awaited. `nounOf` in `lib/waiting/kinds.js` has the same words.
+/// Returns a noun phrase for the thing awaited. `nounOf` in `lib/waiting/errors.js` has the same words.
 pub fn noun_of(row: &Row) -> String {
     let one = |article: &str| match row.name.as_deref() {
         Some(name) => format!("{} {}", row.kind, quoted(shortened(name))),
@@ -223,7 +223,7 @@ pub fn frames_of(stack: &str) -> Vec<String> {
 // ——— A deadlock ———
 
 /// Describes the cycle that a thread would have closed, as JSON: its text, and its links. For `cycleOf` in
-/// `lib/holding/snapshot-entries.js`.
+/// `lib/waiting/errors.js`.
 pub fn refused_cycle(process: &Process, links: &[CycleLink]) -> String {
     let is_linked = |agent: &Known| links.iter().any(|link| Arc::ptr_eq(&link.blocked.thread, &agent.blocked_thread));
     let (known, held) =
