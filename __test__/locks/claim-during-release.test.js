@@ -31,7 +31,7 @@ const IN_TEXT = `
   global.inject = inject
   fs.readFileSync = (file, ...rest) => {
     const text = readFileSync(file, ...rest)
-    return /short-way\\.js$/.test(file) ? text.replace('if (isShared) array[0] = UNLOCKED', 'inject(); $&') : text
+    return /entries\\.js$/.test(file) ? text.replace('if (isShared) array[0] = UNLOCKED', 'inject(); $&') : text
   }`
 
 const releases = {

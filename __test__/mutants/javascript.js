@@ -12,7 +12,6 @@ const of = require('./of')
 const word = 'lib/holding/word.js'
 const entries = 'lib/holding/entries.js'
 const list = 'lib/holding/robust-list.js'
-const shortWay = 'lib/holding/short-way.js'
 const request = 'lib/holding/request.js'
 const acquire = 'lib/holding/acquire.js'
 const hold = 'lib/holding/hold.js'
@@ -252,21 +251,21 @@ module.exports = [
       'if (this.capacity === 0) this.makeRoom()\n    const { entries, held']
   ]),
   // ——— the short way of a free lock ———
-  ...of(shortWay, { test: 'locks/claim-during-release' }, [
+  ...of(entries, { test: 'locks/claim-during-release' }, [
     ['the short way does not look at the counter again', '      if (counts[counter] !== 0) {', '      if (false) {']
   ]),
-  ...of(shortWay, { test: 'locks/freed-without-wake' }, [
+  ...of(entries, { test: 'locks/freed-without-wake' }, [
     ['the short way does not say that it is releasing', '    floats[RELEASING] = address\n    if', '    if']
   ]),
-  ...of(shortWay, { test: 'ends/free-lock-deaths' }, [
+  ...of(entries, { test: 'ends/free-lock-deaths' }, [
     ['the short way removes the entry before the lock is free',
       '    if (isShared) array[0] = UNLOCKED\n    else store(array, 0, UNLOCKED)\n    words[HELD] = last\n',
       '    words[HELD] = last\n    if (isShared) array[0] = UNLOCKED\n    else store(array, 0, UNLOCKED)\n']
   ]),
-  ...of(shortWay, { test: 'ends/owner-death' }, [
+  ...of(entries, { test: 'ends/owner-death' }, [
     ['the short way does not inquire about a death', 'if (counts[word.abandoned] !== 0) word', 'if (false) word']
   ]),
-  ...of(shortWay, { test: 'locks/short-way' }, [
+  ...of(entries, { test: 'locks/short-way' }, [
     ['the short way takes more than its memory has room for', 'index >= this.shortRoom || ', 'index >= 63 || '],
     ['the short way tells no subscriber of a hold that begins', '    if (channel.hasSubscribers) return false\n', ''],
     ['the short way tells no subscriber of a hold that ends', ' || holds.count !== 0 ||', ' ||'],

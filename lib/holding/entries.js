@@ -1,30 +1,52 @@
 'use strict'
 
 /**
- * The entries of the robust list: their memory and numbers, and how they are found. robust-list.js explains them.
+ * Entries of the robust list, and the short way of locks. robust-list.js has the invariants of both.
  *
+ * # Finding
  * The entries before `counted` are counted by their addresses, when a word is looked for among many. So a search costs
  * the same for any number of holds; and a thread that only takes and releases locks pays for none of this.
  *
- * Invariants:
  * - `counted` is at most the length of the list: the list says so before its last entry goes (`beforeLastRemoved`).
  * - `counts` says how many of the entries before `counted` an address has, or more: an overflow of the stack may come
  *   between two changes. So an address that is not there has none.
+ *
+ * # The short way
+ * It does what `take` and `release` of the robust list do where there is nothing else to do, in their order of writes.
+ *
+ * | it is open | otherwise |
+ * |---|---|
+ * | for a lock that is free; and again while it is this thread's latest hold | `take`, `swap` |
+ * | while few are held: the list is in its first memory, whose arrays are constants | the arrays are fields |
+ * | while nobody observes holds, and nothing is to be published | holds are noted |
+ * | to release: if nobody waits, on processors where that is seen by a plain read | native code; atomic reads |
+ *
+ * V8 inlines no more than 920 bytes of bytecode. `lock()` and `unlock()` have 800 with all that they call here, so both
+ * become part of a loop around them: an additional condition has to be worth that (__test__/locks/short-way.test.js).
  */
 
 const { agent } = require('../agent/find-agent')
-const { HELD } = require('../agent/registers')
+const { ADDRESS, FENCED, HELD, RELEASING } = require('../agent/registers')
 const {
-  ArrayBuffer, Float64Array, Int32Array, apply, bare, createArray, createMap, fill, max, min, trunc
+  ArrayBuffer, Float64Array, Int32Array, apply, bare, compareExchange, createArray, createMap, fill, max, min, store,
+  trunc
 } = require('../util/intrinsics')
+const { own: { Atomics, host } } = require('../util/realm')
 const { assertKilobytes } = require('../util/stack')
-const { NAMED_EXCLUSIVE, NAMED_SHARED, requestOf } = require('./request')
+const observer = require('../waiting/observer')
+const { INDEX, LOCK, LOCKED, NAMED_EXCLUSIVE, NAMED_SHARED, SERIAL, UNLOCKED, requestOf } = require('./request')
 const { createTasks } = require('./tasks')
 
-const { native } = agent()
-const { binding, words } = native
+// Captured, as in each module below `theList` that needs them: V8 makes constants of them, and as properties they would
+// make a free lock a sixth dearer.
+const { door, native } = agent()
+const { binding, counters: { words: counts }, floats, operations, words } = native
+const { holds, channel } = observer.holdsOf(native)
 
-/** How many entries the first memory has. While the list is there, the short way is open: see robust-list.js. */
+/** The present `Atomics.notify`, if that is the host's and passes a fence. Otherwise something else. */
+const notify = FENCED && host.notify !== undefined ? host.notify : native
+
+/** How many entries the first memory has. While the list is there, the short way is open. */
 const FEW = 64
 /** After how many holds an empty list moves back. To move takes as long as some holds. */
 const PATIENCE = 4096
@@ -56,9 +78,16 @@ function newMemory (capacity) {
 
 /** The memory of few entries. It is made once: so V8 has its arrays as constants. */
 const first = newMemory(FEW)
+const { entries, held, serials } = first
+
+/** Whether a release needs more than the short way does. */
+function mayBeShared (word) {
+  return !FENCED || word.onWebAssembly || native.besideHost
+}
 
 class Entries {
   constructor () {
+    this.door = door
     // By which other copies of the package know that it is not theirs.
     this.first = first
     this.entries = first.entries
@@ -243,7 +272,76 @@ class Entries {
     this.count(this.entries[2 * (words[HELD] - 1)], 1)
     this.count(this.entries[2 * index], -1)
   }
+
+  // ——— The short way ———
+
+  /** Takes a lock as `take`. False if it is not free, or the short way is not open. */
+  takeFree (word, token) {
+    const { array } = word
+    // First: a program may have replaced that getter.
+    if (channel.hasSubscribers) return false
+    const index = words[HELD]
+    const serial = this.serial + 1
+    if (array[0] !== UNLOCKED || index >= this.shortRoom || serial > this.lastFree) return false
+    this.serial = serial
+    entries[2 * index] = word.address
+    entries[2 * index + 1] = LOCK
+    serials[index] = serial
+    if (compareExchange(array, 0, UNLOCKED, LOCKED) !== UNLOCKED) {
+      serials[index] = 0
+      return false
+    }
+    words[HELD] = index + 1
+    held[index] = word
+    token[INDEX] = index
+    token[SERIAL] = serial
+    try {
+      if (counts[word.abandoned] !== 0) word.takeNoteOfDeath(LOCK, token)
+    } catch (_) {
+      // No stack is left: see `take` of word.js.
+    }
+    return true
+  }
+
+  /**
+   * Releases a lock, and serves its line. False if the short way is not open.
+   *
+   * Where the host's `notify` passes a fence before the line is looked at, a plain write frees the lock.
+   */
+  releaseLast (word) {
+    // First: a program may have replaced it by a getter.
+    const isShared = Atomics.notify === notify
+    if (!isShared && mayBeShared(word)) return false
+    const { address, array, counter } = word
+    const last = words[HELD] - 1
+    if (entries[2 * last] !== address || counts[counter] !== 0 || holds.count !== 0 || door.isDue) return false
+    floats[RELEASING] = address
+    if (isShared) array[0] = UNLOCKED
+    else store(array, 0, UNLOCKED)
+    words[HELD] = last
+    serials[last] = 0
+    held[last] = undefined
+    try {
+      if (isShared) notify(array, 0, 1)
+    } finally {
+      if (counts[counter] !== 0) {
+        floats[ADDRESS] = address
+        operations.released()
+      }
+      floats[RELEASING] = 0
+    }
+    return true
+  }
+
+  /** Releases the lock of a token as `releaseLast`. */
+  releaseToken (token) {
+    const serial = token[SERIAL]
+    const last = words[HELD] - 1
+    // It may be that of a share or of permits.
+    return serial > 0 && last >= 0 && serials[last] === serial && entries[2 * last + 1] === LOCK &&
+      this.releaseLast(held[last])
+  }
 }
 bare(Entries)
 
-module.exports = { Entries, first }
+module.exports = { Entries, channel, first, holds }

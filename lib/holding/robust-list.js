@@ -20,7 +20,7 @@
  *   can be removed without finding its token. Past the end, all numbers are 0, but for a staged entry.
  * - `held[index]` is the word of the entry at `index`: a hold keeps its memory. Native code adds an entry before
  *   JavaScript can say so, and the engine may interrupt JavaScript in between: `expected` is the word until then.
- * - Only this file and short-way.js write `words[HELD]`.
+ * - Only this file and entries.js write `words[HELD]`.
  * - Code outside of the package reaches neither the list nor a word, which has an address (see util/intrinsics.js). The
  *   fields of a token are only compared with the list.
  */
@@ -30,21 +30,21 @@ const {
   ACQUIRED, ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, ENTRY, HELD, MOVES, RELEASING
 } = require('../agent/registers')
 const { add, compareExchange, createMap, load, store, sub } = require('../util/intrinsics')
-const { ShortWay, channel, holds } = require('./short-way')
+const { Entries, channel, holds } = require('./entries')
 const register = require('./tracked-buffers')
 const {
   INDEX, INNER, LEASE, LOCKED, NOT_HELD, PUTTER, SERIAL, SHARED, UNAVAILABLE, UNLOCKED, after, amountOf, comingBack,
   isExclusive, kindOf, owe
 } = require('./request')
 
-// Captured for the reason given in short-way.js.
+// Captured for the reason given in entries.js.
 const { door, native } = agent()
 const { floats, operations, words } = native
 
 /** In the stead of a place: the hold is not reported. */
 const UNREPORTED = -1
 
-class RobustList extends ShortWay {
+class RobustList extends Entries {
   constructor () {
     super()
     this.native = native

@@ -16,15 +16,14 @@ const { Int32Array, TypeError, compareExchange, load, store } = require('../util
 const { agent } = require('../agent/find-agent')
 const { ADDRESS, COUNT, FENCED, HELD, RELEASING } = require('../agent/registers')
 const { createError, nameOfOwner, notLocked } = require('../waiting/errors')
-const { first } = require('./entries')
+const { Entries, channel, first, holds } = require('./entries')
 const { takeInLine } = require('./hold')
 const { INDEX, LOCK, LOCKED, SERIAL, UNLOCKED } = require('./request')
-const { ShortWay, channel, holds } = require('./short-way')
 const list = require('./the-list')()
 
 const { binding, floats, operations, words } = agent().native
 const { door } = list
-/** As in short-way.js. Of another copy's list, this one knows no constants: there the way is closed. */
+/** As in entries.js. Of another copy's list, this one knows no constants: there the way is closed. */
 const { entries, held, serials } = first
 const isOwn = list.first === first
 
@@ -41,7 +40,7 @@ const short = {
     return list.tasks
   },
 
-  /** As `takeFree` of short-way.js. */
+  /** As `takeFree` of entries.js. */
   takeFree (word, token) {
     const { array, record } = word
     if (channel.hasSubscribers || !isOpen(array, record)) return false
@@ -77,7 +76,7 @@ const short = {
     return true
   },
 
-  /** As `releaseLast` of short-way.js. */
+  /** As `releaseLast` of entries.js. */
   releaseLast (word) {
     const { address, record } = word
     const last = words[HELD] - 1
@@ -100,7 +99,7 @@ const short = {
     return true
   },
 
-  releaseToken: ShortWay.prototype.releaseToken
+  releaseToken: Entries.prototype.releaseToken
 }
 
 /** Whether nobody has it, and it is no other process's turn. */

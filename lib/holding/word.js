@@ -20,7 +20,7 @@ const { Location, takeInLine } = require('./hold')
 const { INNER, MOST, NO_LIMIT, UNLOCKED, amountOf, isBare, isStrict, kindOf } = require('./request')
 const theList = require('./the-list')
 
-// Captured for the reason given in short-way.js.
+// Captured for the reason given in entries.js.
 const list = theList()
 const { native } = agent()
 const { binding, counters, floats, operations, words } = native
