@@ -4,7 +4,7 @@
 //
 // Not in the list, since only what happens within a few instructions would show them (a thread is ended, a stack ends,
 // another thread takes a lock): that slots.js notes a notification in a register before it settles it, and how far a
-// batch has come; that waiter.js forgets its slot; that abort-signals.js goes on after an error; that robust-list.js
+// batch has come; that waiter.js forgets its slot, and goes on after an error of a signal; that robust-list.js
 // removes the number of an attempt that failed.
 
 const of = require('./of')
@@ -17,7 +17,6 @@ const acquire = 'lib/holding/acquire.js'
 const hold = 'lib/holding/hold.js'
 const run = 'lib/holding/run.js'
 const waiter = 'lib/waiting/waiter.js'
-const signals = 'lib/waiting/abort-signals.js'
 const notice = 'lib/waiting/notice.js'
 const slots = 'lib/agent/slots.js'
 const agent = 'lib/agent/agent.js'
@@ -31,7 +30,6 @@ const queueOwing = 'lib/queue/owing.js'
 const queueWaits = 'lib/queue/waits.js'
 const condition = 'lib/locks/condition.js'
 const barrier = 'lib/locks/barrier.js'
-const latch = 'lib/locks/latch.js'
 const registers = 'lib/agent/registers.js'
 const stalls = 'lib/observe/stalls.js'
 const tasks = 'lib/holding/tasks.js'
@@ -441,17 +439,17 @@ module.exports = [
     ['a promise that had to wait overtakes one that awaits a turn', 'memory.awaitingTurn !== 0', 'false']
   ]),
   ...of(waiter, { test: 'locks/every-class/signals' }, [
-    ['a settled waiter still listens to its signal', '    abortSignals.leave(this)\n', '']
+    ['a settled waiter still listens to its signal', '    leave(this)\n', '']
   ]),
   ...of(waiter, { test: 'locks/every-class/ref', orTest: 'locks/condition' }, [
     ["an unref'd step holds the loop", 'if (!this.refed) this.setRefed(false)', '']
   ]),
-  ...of(signals, { test: 'locks/every-class/signals' }, [
+  ...of(waiter, { test: 'locks/every-class/signals' }, [
     ['of the waiters of a signal one is told',
       '        this.remove(waiter)\n',
       '        if (!this.listens) return\n        this.listens = false\n        this.remove(waiter)\n']
   ]),
-  ...of(signals, { test: 'ends/stack-overflow' }, [
+  ...of(waiter, { test: 'ends/stack-overflow' }, [
     ['an abort begins near the end of the stack', '      assertStack()\n', '']
   ]),
   ...of(waiter, { test: 'locks/condition' }, [
@@ -556,7 +554,7 @@ module.exports = [
       'waits(steps === undefined ? undefined : steps.context)',
       'waits()']
   ]),
-  ...of(signals, { test: 'locks/every-class/signals' }, [
+  ...of(waiter, { test: 'locks/every-class/signals' }, [
     ['an earlier listener stops an abort', 'addAbortListener !== undefined && isOfNode(signal)', 'false']
   ]),
   ...of('lib/atomics/host-queue.js', { test: 'install/entry-points' }, [
@@ -776,7 +774,7 @@ module.exports = [
   ...of(barrier, { test: 'locks/barrier', orTest: 'soak/short' }, [
     ['a party withdraws from the next generation', 'if (generation(state) !== mine) return false\n', '']
   ]),
-  ...of(latch, { test: 'locks/latch' }, [
+  ...of(barrier, { test: 'locks/latch' }, [
     ['an open latch wakes nobody', 'if (next === this.count) notify(word, Infinity)\n', ''],
     ['a latch counts on when it is open', 'const next = min(this.count, happened + n)', 'const next = happened + n']
   ]),
@@ -793,7 +791,7 @@ module.exports = [
       'agent().door.note(() => holdChannel.publish(message))',
       'holdChannel.publish(message)']
   ]),
-  ...of('lib/waiting/abort-signals.js', { test: 'locks/observe/company' }, [
+  ...of('lib/waiting/waiter.js', { test: 'locks/observe/company' }, [
     ['a wait does not see an abort before it listens', 'if (hears(waiter) && signal.aborted) {', 'if (false) {']
   ]),
   ...of(tasks, { test: 'locks/observe/task-cycles' }, [
