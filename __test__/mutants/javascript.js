@@ -815,7 +815,7 @@ module.exports = [
     ['a granted Lock has another prototype than its class', '  GrantedLock.prototype = prototype\n', '']
   ]),
   ...of(entries, { test: 'locks/serial-numbers' }, [
-    ['numbers that come again may be in use', '    while (isUsed[block])\n', '    while (false)\n'],
+    ['numbers that come again may be in use', 'if (used[n] - used[n - 1] > used', 'if (used[n] - used[n - 1] < used'],
     ['the number of a waiting token may come again', '    this.stepsOf.forEach(note)\n', '']
   ]),
   ...of('lib/agent/load-binding.js', { test: 'install/emptied-registry' }, [

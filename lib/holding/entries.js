@@ -28,8 +28,8 @@
 const { agent } = require('../agent/find-agent')
 const { ADDRESS, FENCED, HELD, RELEASING } = require('../agent/registers')
 const {
-  ArrayBuffer, Float64Array, Int32Array, apply, bare, compareExchange, createArray, createMap, fill, max, min, store,
-  trunc
+  ArrayBuffer, Float64Array, Int32Array, apply, bare, compareExchange, createArray, createMap, fill, max, min, sort,
+  store
 } = require('../util/intrinsics')
 const { own: { Atomics, host } } = require('../util/realm')
 const { assertKilobytes } = require('../util/stack')
@@ -171,23 +171,20 @@ class Entries {
     return ++this.serial
   }
 
-  /** Finds serial numbers that are not in use: of one block more than there are in use, one is free. */
+  /** Finds serial numbers that are not in use: the most that follow each other. */
   freeSerials () {
     const used = createArray(0)
     const note = (_, serial) => { used[used.length] = serial }
+    note(undefined, 0)
+    note(undefined, LAST_SERIAL + 1)
     for (let index = 0; index < words[HELD]; index++) note(undefined, this.serials[index])
     this.stepsOf.forEach(note)
     if (this.tasks !== undefined) this.tasks.scopes.forEach(note)
-    const blocks = used.length + 1
-    const length = trunc(LAST_SERIAL / blocks)
-    const blockOf = (serial) => trunc((serial - 1) / length)
-    const isUsed = createArray(blocks)
-    for (let n = 0; n < used.length; n++) isUsed[blockOf(used[n])] = true
-    let block = blockOf(this.serial)
-    do block = block + 1 < blocks ? block + 1 : 0
-    while (isUsed[block])
-    this.serial = length * block
-    this.lastFree = this.serial + length
+    apply(sort, used, [(one, other) => one - other])
+    let end = 1
+    for (let n = 2; n < used.length; n++) if (used[n] - used[n - 1] > used[end] - used[end - 1]) end = n
+    this.serial = used[end - 1]
+    this.lastFree = used[end] - 1
   }
 
   // ——— Finding ———

@@ -273,12 +273,9 @@ class RobustList extends Entries {
       store(thing.array, thing.index, LOCKED)
     } else if (kind === PUTTER) {
       // Not by `add`: the engine may end the thread between its effect and the change of HELD.
-      let current = load(thing.array, thing.index)
-      for (;;) {
-        const found = compareExchange(thing.array, thing.index, current, current + 1)
-        if (found === current) break
-        current = found
-      }
+      let current
+      do current = load(thing.array, thing.index)
+      while (compareExchange(thing.array, thing.index, current, current + 1) !== current)
     }
     words[HELD] = index + 1
     return serial
@@ -297,12 +294,9 @@ class RobustList extends Entries {
       store(lease.array, lease.index, UNLOCKED)
     } else if (putter !== undefined) {
       // See `addEntry`.
-      let current = load(putter.array, putter.index)
-      for (;;) {
-        const found = compareExchange(putter.array, putter.index, current, current - 1)
-        if (found === current) break
-        current = found
-      }
+      let current
+      do current = load(putter.array, putter.index)
+      while (compareExchange(putter.array, putter.index, current, current - 1) !== current)
     }
     words[HELD] = last
     this.serials[last] = 0

@@ -24,7 +24,7 @@ const {
 const { Claim, blockOrThrow, lateError, take, takeOrThrow } = require('./acquire')
 const { UnlockToken, newHold, newToken, releaseAfter } = require('./hold')
 const { EXCLUSIVE, INDEX, NOT_HELD, SERIAL, SHARED } = require('./request')
-const { assertNoReentry } = require('./tasks')
+const { assertNoReentry, serialsOf } = require('./tasks')
 const theList = require('./the-list')
 const { fieldOf, wordOf } = require('./view-word')
 
@@ -238,12 +238,12 @@ function runWith (hold, callback, repairing, caller, twin) {
 function callNow (token, callback, given) {
   const { binding, stallAfter } = theList().native
   if (stallAfter === 0) return callback(given)
-  const serial = token[SERIAL]
-  binding.taskBegins(serial)
+  const serials = serialsOf(token[SERIAL])
+  for (let n = 0; n < serials.length; n++) binding.taskBegins(serials[n])
   try {
     return callback(given)
   } finally {
-    binding.taskEnds(serial)
+    for (let n = 0; n < serials.length; n++) binding.taskEnds(serials[n])
   }
 }
 
@@ -351,4 +351,4 @@ function callWithin (token, callback, given, word) {
   return tasks === undefined ? callback(given) : tasks.call(token[SERIAL], callback, given, word)
 }
 
-module.exports = { REPAIR, Repairing, callNow, callWithin, granted, runHolding, runHoldingSync, runShortly, runWith }
+module.exports = { REPAIR, Repairing, callWithin, granted, runHolding, runHoldingSync, runShortly, runWith }

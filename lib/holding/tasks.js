@@ -25,19 +25,22 @@ const { RUNS_LATER } = require('../util/quirks')
 const { reentry } = require('../waiting/errors')
 const { LIMITED, amountOf, described, kindOf, requestIn } = require('./request')
 
-/** How many callbacks around a claim count, the innermost first. */
+/** How many holds of callbacks around a claim count, the innermost first. */
 const MOST = 64
 
 /** A callback that runs with a hold. */
 class Scope {
   constructor (serial, outer) {
-    this.serial = serial
+    this.serials = serialsOf(serial)
     // The scope in which the callback form was called; undefined if there is none.
     this.outer = outer
     this.isOver = false
   }
 }
 bare(Scope)
+
+/** Lists the serial numbers of a token's holds: that of several names has a list. */
+const serialsOf = (serial) => typeof serial === 'number' ? [serial] : serial
 
 class Tasks {
   /** @param {boolean} notesAll whether it notes all callbacks; otherwise, those with views that detect re-entry */
@@ -57,7 +60,7 @@ class Tasks {
     // Callbacks of processes' locks may share the hold of the name in front.
     let isPending = false
     try {
-      if (!this.scopes.has(serial)) this.note(scope)
+      if (!this.scopes.has(scope.serials[0])) this.note(scope)
       const result = apply(run, this.storage, [scope, () => callback(given)])
       isPending = typeof result === 'object' || typeof result === 'function'
       return isPending ? this.settled(scope, result) : result
@@ -72,8 +75,11 @@ class Tasks {
   }
 
   note (scope) {
-    this.scopes.set(scope.serial, scope)
-    this.binding.taskBegins(scope.serial)
+    const { serials } = scope
+    for (let n = 0; n < serials.length; n++) {
+      this.scopes.set(serials[n], scope)
+      this.binding.taskBegins(serials[n])
+    }
   }
 
   endOf (serial) {
@@ -92,9 +98,12 @@ class Tasks {
   end (scope) {
     scope.outer = undefined
     scope.isOver = true
-    if (this.scopes.get(scope.serial) !== scope) return
-    this.scopes.delete(scope.serial)
-    this.binding.taskEnds(scope.serial)
+    const { serials } = scope
+    for (let n = 0; n < serials.length; n++) {
+      if (this.scopes.get(serials[n]) !== scope) continue
+      this.scopes.delete(serials[n])
+      this.binding.taskEnds(serials[n])
+    }
   }
 
   rename (from, to) {
@@ -102,7 +111,7 @@ class Tasks {
     if (scope === undefined) return
     this.scopes.delete(from)
     this.scopes.set(to, scope)
-    scope.serial = to
+    scope.serials = [to]
     this.binding.taskBegins(to)
     this.binding.taskEnds(from)
   }
@@ -113,7 +122,10 @@ class Tasks {
     let scope = apply(getStore, this.storage, [])
     // Its hold may be released a moment later.
     if (scope !== undefined && scope.isOver) return serials
-    for (; scope !== undefined && serials.length < MOST; scope = scope.outer) serials[serials.length] = scope.serial
+    for (; scope !== undefined && serials.length < MOST; scope = scope.outer) {
+      const { length } = scope.serials
+      for (let n = 0; n < length && serials.length < MOST; n++) serials[serials.length] = scope.serials[n]
+    }
     return serials
   }
 }
@@ -165,4 +177,4 @@ function isReentry ({ address, limit, list }, request) {
   return permits > 0 && permits + amountOf(request) > limit
 }
 
-module.exports = { assertNoReentry, createTasks, detectReentry }
+module.exports = { assertNoReentry, createTasks, detectReentry, serialsOf }

@@ -21,9 +21,6 @@ const observer = require('../waiting/observer')
 const { NamedToken } = require('./lock')
 const { Grant, newGrant, stolenError } = require('./names')
 
-/** How many names at most have a task around the callback. More do not count: see holding/tasks.js. */
-const MOST = 64
-
 /** Of each token for several names: those of the single ones. They are collected with it, and that is reported. */
 const parts = createWeakMap()
 
@@ -68,9 +65,12 @@ class Grants extends Grant {
   /** Begins to hold them, for code of the program's. */
   begin () {
     const { grants, token } = this
-    // For the task of the callback.
-    token[SERIAL] = this.word.token[SERIAL]
-    for (let n = 0; n < grants.length; n++) if (grants[n].token.ownerDied) token.ownerDied = true
+    // For the task of the callback: it has all of them.
+    const serials = token[SERIAL] = createArray(grants.length)
+    for (let n = 0; n < grants.length; n++) {
+      serials[n] = grants[n].token[SERIAL]
+      if (grants[n].token.ownerDied) token.ownerDied = true
+    }
     this.isWhole = true
     return true
   }
@@ -112,24 +112,6 @@ class Grants extends Grant {
   }
 
   // ——— Holding ———
-
-  /**
-   * Runs a callback in a task of each name. That of the last one is around this call; tasks are there for reports of
-   * stalls only.
-   * @param {(token: UnlockToken, callback: Function, given: unknown) => unknown} call runs it with one of them
-   */
-  run (call, callback, given) {
-    const { grants } = this
-    let run = callback
-    if (theList().native.stallAfter !== 0) {
-      for (let n = max(0, grants.length - MOST); n < grants.length - 1; n++) {
-        const { token } = grants[n]
-        const inner = run
-        run = (given) => call(token, inner, given)
-      }
-    }
-    return run(given)
-  }
 
   /** Leaves the names to a token, which this does not refer to: see NamedToken. */
   keep () {

@@ -19,7 +19,7 @@ const {
   FORMS, abortReason, assertNoTimeout, assertRequestable, checkAsync, read, reasonOf
 } = require('./arguments')
 const { lateError } = require('../holding/acquire')
-const { Repairing, callNow, callWithin, runWith } = require('../holding/run')
+const { Repairing, callWithin, runWith } = require('../holding/run')
 const { asInterface, lockOf } = require('./lock')
 const { newGrants } = require('./grants')
 const { newGrant, stolenError } = require('./names')
@@ -100,7 +100,7 @@ function request (manager, given, form) {
     assertThis(manager, caller)
     read(call, given, form)
     checkAsync(call, caller)
-    completeCall(call, callWithin)
+    completeCall(call)
     if (call.timeout !== Infinity) call.promise = unlessLate(promise, () => lateError(call.grant, call.timeout))
     if (REJECTS_OVERFLOWS) assertStack()
     begin(call)
@@ -121,7 +121,7 @@ function requestSync (manager, given, form) {
   if (twin !== undefined) assertWorker(caller, twin)
   if (call.callback !== undefined) assertSynchronous(call.callback, caller, twin)
   if (call.repair !== undefined) assertSynchronous(call.repair, caller, twin, 'repair')
-  completeCall(call, callNow)
+  completeCall(call)
   try {
     return runSync(call, twin)
   } catch (error) {
@@ -131,15 +131,10 @@ function requestSync (manager, given, form) {
   }
 }
 
-/** Gives a form without a callback one that makes the token. Lets functions of a call run with several names. */
-function completeCall (call, callWith) {
-  const { callback, names, repair } = call
-  call.keeps = callback === undefined
+/** Gives a form without a callback one that makes the token. */
+function completeCall (call) {
+  call.keeps = call.callback === undefined
   if (call.keeps) call.callback = keep
-  if (call.keeps || names === undefined) return
-  const runs = (fn) => (given) => given === null ? fn(null) : call.grant.run(callWith, fn, given)
-  call.callback = runs(callback)
-  if (repair !== undefined) call.repair = runs(repair)
 }
 
 const keep = (given) => given === null ? null : given.keep()
