@@ -348,8 +348,7 @@ module.exports = [
   ...of('lib/named/grants.js', { test: 'named/several' }, [
     ['a steal leaves the others held', '    this.end(true)\n    const claim', '    const claim'],
     ['what is half changed is given back as any', 'if (this.isWhole && !this.isShared) this.markAbandoned()\n', '\n'],
-    ['each name has a deadline of its own', 'timeout: max(0, end - now()), signal', 'timeout, signal'],
-    ['a token gives its names back at once', 'if (this.isKept) {', 'if (false) {']
+    ['each name has a deadline of its own', 'timeout: max(0, end - now()), signal', 'timeout, signal']
   ]),
   ...of('lib/named/grants.js', { test: 'named/several-threads' }, [
     ['a blocked thread is not told of a steal',

@@ -116,11 +116,9 @@ class Grants extends Grant {
   /** Leaves the names to a token, which this does not refer to: see NamedToken. */
   keep () {
     const tokens = createArray(0)
-    for (let n = 0; n < this.grants.length; n++) {
-      tokens[n] = this.grants[n].keep()
-      this.grants[n].isKept = false
-    }
-    this.isKept = true
+    for (let n = 0; n < this.grants.length; n++) tokens[n] = this.grants[n].keep()
+    // It refers to the promise of the token.
+    this.call = undefined
     const token = new NamedToken(this)
     token.ownerDied = this.token.ownerDied
     parts.set(token, tokens)
@@ -136,11 +134,6 @@ class Grants extends Grant {
 
   /** Gives back those that are held. False if that were not all. */
   end (failed, inJob, hasRepair) {
-    if (this.isKept) {
-      // They refer to the promise of the token.
-      this.onStolen = this.call = undefined
-      return true
-    }
     let wasHeld = true
     this.isWhole = false
     for (let n = this.grants.length - 1; n >= 0; n--) {
@@ -151,7 +144,6 @@ class Grants extends Grant {
 
   /** Gives them back for their token. */
   releaseEntry (index, reportsOwnerDied) {
-    this.isKept = false
     if (reportsOwnerDied) this.markAbandoned()
     return this.end(false)
   }
@@ -185,7 +177,6 @@ class Grants extends Grant {
     this.name = name
     const { call } = this
     if (this.isWhole && !this.isShared) this.markAbandoned()
-    this.isKept = false
     this.end(true)
     const claim = call === undefined ? undefined : call.claim
     if (claim !== undefined && claim.slot >= 0) claim.giveUp(stolenError(name))

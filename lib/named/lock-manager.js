@@ -54,9 +54,8 @@ class Call {
     // Of a request for several names.
     this.names = undefined
     this.shared = false
+    // Undefined if it gives a token.
     this.callback = undefined
-    // Whether it gives a token.
-    this.keeps = false
     this.ifAvailable = false
     this.steal = false
     this.signal = undefined
@@ -75,7 +74,7 @@ function assertThis (value, caller) {
   throw new TypeError(caller + ': illegal invocation; this must be the LockManager of the thread, locks')
 }
 
-// ——— Forms with a callback, and those that give a token: their callback makes it ———
+// ——— Forms with a callback, and those that give a token ———
 
 for (const form of FORMS) {
   const { caller, hasCallback, isAttempt, twin } = form
@@ -100,7 +99,6 @@ function request (manager, given, form) {
     assertThis(manager, caller)
     read(call, given, form)
     checkAsync(call, caller)
-    completeCall(call)
     if (call.timeout !== Infinity) call.promise = unlessLate(promise, () => lateError(call.grant, call.timeout))
     if (REJECTS_OVERFLOWS) assertStack()
     begin(call)
@@ -121,7 +119,6 @@ function requestSync (manager, given, form) {
   if (twin !== undefined) assertWorker(caller, twin)
   if (call.callback !== undefined) assertSynchronous(call.callback, caller, twin)
   if (call.repair !== undefined) assertSynchronous(call.repair, caller, twin, 'repair')
-  completeCall(call)
   try {
     return runSync(call, twin)
   } catch (error) {
@@ -130,14 +127,6 @@ function requestSync (manager, given, form) {
     throw error
   }
 }
-
-/** Gives a form without a callback one that makes the token. */
-function completeCall (call) {
-  call.keeps = call.callback === undefined
-  if (call.keeps) call.callback = keep
-}
-
-const keep = (given) => given === null ? null : given.keep()
 
 /** Takes a name at once, or puts the request into its line. */
 function begin (call) {
@@ -158,7 +147,7 @@ function begin (call) {
 async function run (call) {
   // The caller of `request` returns first.
   await undefined
-  const { callback, keeps, repair, signal, taken } = call
+  const { callback, repair, signal, taken } = call
   // The request has failed; perhaps with no stack left to give back some of several names.
   if (taken === undefined) {
     call.grant.end(true)
@@ -179,7 +168,11 @@ async function run (call) {
       }
       hasRepair = true
     }
-    let result = grant === null ? callback(null) : callWithin(grant.token, callback, keeps ? grant : grant.given)
+    if (callback === undefined) {
+      call.resolve(grant === null ? null : grant.keep())
+      return
+    }
+    let result = grant === null ? callback(null) : callWithin(grant.token, callback, grant.given)
     // A primitive cannot be a promise, and needs no further turn.
     if (typeof result === 'object' || typeof result === 'function') {
       if (grant !== null) rejectIfStolen(call, grant)
@@ -223,7 +216,7 @@ async function acquireAgain (call, isShared, timeout) {
 function nextGrant (call, isShared) {
   const { grant, name, names } = call
   if (grant !== undefined && grant.isStolen) throw stolenError(grant.name)
-  call.grant = names === undefined ? newGrant(name, isShared, call.keeps) : newGrants(names, isShared)
+  call.grant = names === undefined ? newGrant(name, isShared, call.callback === undefined) : newGrants(names, isShared)
   return call.grant
 }
 
@@ -235,7 +228,7 @@ function rejectIfStolen (call, grant) {
 }
 
 function runSync (call, twin) {
-  const { caller, shared, ifAvailable, keeps, timeout, callback, repair } = call
+  const { caller, shared, ifAvailable, timeout, callback, repair } = call
   // A name that has been taken must be released.
   assertStack()
   const acquire = (isShared, left) => {
@@ -249,7 +242,7 @@ function runSync (call, twin) {
     return grant
   }
   const grant = acquire(shared, timeout)
-  if (keeps) return keep(grant)
+  if (callback === undefined) return grant === null ? null : grant.keep()
   const repairing = repair === undefined ? undefined : new Repairing(call, caller, acquire)
   const result = runWith(grant, callback, repairing, caller, twin)
   if (call.grant.isStolen) throw stolenError(call.grant.name)

@@ -42,8 +42,6 @@ class Grant extends Location {
     this.index = 0
     /** Whether the holder has abandoned it: at its end, the next exclusive holder sees a death. */
     this.isAbandoned = false
-    /** Whether it is left to a token: the end of the callback does not release it. */
-    this.isKept = false
     /** The Lock of the callback, once it is needed. */
     this.lock = undefined
     /** Of the native word, once the name has been requested. */
@@ -170,7 +168,6 @@ class Grant extends Location {
     this.serial = token[SERIAL]
     this.index = token[INDEX]
     this.token = undefined
-    this.isKept = true
     return token
   }
 
@@ -189,11 +186,6 @@ class Grant extends Location {
   end (failed, inJob = false, hasRepair = false) {
     const { entry: index, token } = this
     if (index < 0) return false
-    if (this.isKept) {
-      // It refers to the promise of the token.
-      this.onStolen = undefined
-      return true
-    }
     const sawDeath = token !== undefined && token.ownerDied
     const wasHeld = this.releaseEntry(index, this.isAbandoned || (failed && (hasRepair || sawDeath)), inJob)
     theList().door.open()
