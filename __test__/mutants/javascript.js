@@ -290,14 +290,12 @@ module.exports = [
       ''],
     ['an entry that has moved is looked for in one direction',
       '      if (below >= 0 && values[step * below] === value) return below\n',
-      ''],
-    ['the last entry goes, and one that comes in its place is not looked for',
-      '    this.counted = words[HELD] - 1\n    this.count(this.entries[2 * this.counted], -1)\n',
-      '    this.count(this.entries[2 * (words[HELD] - 1)], -1)\n'],
-    ['an entry that takes the place of a counted one is not counted',
-      '    this.count(this.entries[2 * (words[HELD] - 1)], 1)\n',
-      ''],
-    ['an entry that gives up its place stays counted', '    this.count(this.entries[2 * index], -1)\n', '']
+      '']
+  ]),
+  ...of(list, { test: 'locks/robust-list' }, [
+    ['the last entry goes, and one that comes in its place is not looked for', '      this.counted = last\n', ''],
+    ['an entry that takes the place of a counted one is not counted', '      this.count(entries[2 * last], 1)\n', ''],
+    ['an entry that gives up its place stays counted', '      this.count(address, -1)\n', '']
   ]),
   ...of(entries, { test: 'locks/every-class/scaling' }, [
     ['the search for an entry that has moved begins anywhere',
@@ -743,7 +741,9 @@ module.exports = [
       '  if (ownerDied) held.word.noteDeath()\n  const index',
       '  const index']
   ]),
-  ...of(request, { test: 'locks/condition-owed' }, [['a hold owes nothing', '  entries[2 * index + 1] = number\n', '']]),
+  ...of(request, { test: 'locks/condition-owed' }, [
+    ['a hold owes nothing', '  entries[2 * index + 1] = number\n', '']
+  ]),
   ...of(request, { test: 'locks/condition' }, [
     ['a notification of a blocked thread is used twice', '  if (floats[RELAY] === address) floats[RELAY] = 0\n', '']
   ]),
@@ -783,7 +783,9 @@ module.exports = [
     ["a hold of a Condition's token does not end by its wait", '  theList().ends(index)\n', '']
   ]),
   ...of(hold, { test: 'locks/observe/hold-channel' }, [
-    ['a thread that never turns its loop tells of no hold', '  forget(token)\n  theList().door.open()\n', '  forget(token)\n']
+    ['a thread that never turns its loop tells of no hold',
+      '  forget(token)\n  theList().door.open()\n',
+      '  forget(token)\n']
   ]),
   ...of('lib/observe/channels.js', { test: 'locks/observe/company' }, [
     ['a release tells in its midst',
@@ -810,7 +812,7 @@ module.exports = [
   ...of('lib/lazy.js', { test: 'install/spies' }, [
     ['frozen prototypes refuse tokens', 'if (!isShield(prototype, key)) deleteProperty', 'deleteProperty']
   ]),
-  ...of('lib/named/lock.js', { test: 'install/spies' }, [
+  ...of(names, { test: 'install/spies' }, [
     ['a granted Lock has another prototype than its class', '  GrantedLock.prototype = prototype\n', '']
   ]),
   ...of(entries, { test: 'locks/serial-numbers' }, [

@@ -7,7 +7,7 @@
  * The entries before `counted` are counted by their addresses, when a word is looked for among many. So a search costs
  * the same for any number of holds; and a thread that only takes and releases locks pays for none of this.
  *
- * - `counted` is at most the length of the list: the list says so before its last entry goes (`beforeLastRemoved`).
+ * - `counted` is at most the length of the list: the list says so before its last entry goes (`toEnd`).
  * - `counts` says how many of the entries before `counted` an address has, or more: an overflow of the stack may come
  *   between two changes. So an address that is not there has none.
  *
@@ -140,9 +140,7 @@ class Entries {
     this.serials = serials
     this.held = held
     this.capacity = capacity
-    // An entry that is being taken or moved is written behind the last one.
-    this.room = capacity - 1 - this.reserved
-    this.shortRoom = capacity === FEW ? this.room : 0
+    this.setRoom()
     this.grewAt = this.serial
     if (capacity === FEW) return
     // By built-ins, which no time limit of `vm` interrupts: the short way finds nothing there, and no token its number.
@@ -156,14 +154,18 @@ class Entries {
   reserve () {
     this.makeRoom()
     this.reserved++
-    this.room--
-    if (this.capacity === FEW) this.shortRoom--
+    this.setRoom()
   }
 
   unreserve () {
     this.reserved--
-    this.room++
-    if (this.capacity === FEW) this.shortRoom++
+    this.setRoom()
+  }
+
+  setRoom () {
+    // An entry that is being taken or moved is written behind the last one.
+    this.room = this.capacity - 1 - this.reserved
+    this.shortRoom = this.capacity === FEW ? this.room : 0
   }
 
   nextSerial () {
@@ -256,18 +258,6 @@ class Entries {
     const entries = (this.counts.get(address) || 0) + change
     if (entries > 0) this.counts.set(address, entries)
     else this.counts.delete(address)
-  }
-
-  /** Uncounts the last entry, which is about to go. Or the entry goes that is about to take its place. */
-  beforeLastRemoved () {
-    this.counted = words[HELD] - 1
-    this.count(this.entries[2 * this.counted], -1)
-  }
-
-  /** Counts the last entry, which takes a counted one's place. */
-  beforeLastMoved (index) {
-    this.count(this.entries[2 * (words[HELD] - 1)], 1)
-    this.count(this.entries[2 * index], -1)
   }
 
   // ——— The short way ———

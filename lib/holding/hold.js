@@ -26,14 +26,15 @@ class Location {
     return agent().native.binding.wordId(this.address)
   }
 
-  /** The key that distinguishes it from other words in this thread. */
-  get key () {
-    return this.address
-  }
-
   /** The name of its line in native code, which tells the address. Undefined: it is known by its address. */
   get lineName () {
     return undefined
+  }
+
+  /** The key that distinguishes it from other words in this thread. */
+  get key () {
+    const { lineName } = this
+    return lineName === undefined ? this.address : lineName
   }
 
   /** Finds the index of an entry of this thread's for it; -1: none. */

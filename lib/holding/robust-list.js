@@ -323,7 +323,11 @@ class RobustList extends Entries {
   /** Moves an entry to the end, before it is released. Returns its index there. */
   toEnd (index) {
     const last = words[HELD] - 1
-    if (last < this.counted) this.beforeLastRemoved()
+    // Uncounts the last entry, which is about to go. Or the entry goes that is about to take its place.
+    if (last < this.counted) {
+      this.counted = last
+      this.count(this.entries[2 * last], -1)
+    }
     return index === last ? last : this.swap(index, last)
   }
 
@@ -334,7 +338,10 @@ class RobustList extends Entries {
     const address = entries[2 * index]
     const request = entries[2 * index + 1]
     const word = held[index]
-    if (index < this.counted) this.beforeLastMoved(index)
+    if (index < this.counted) {
+      this.count(entries[2 * last], 1)
+      this.count(address, -1)
+    }
     words[MOVES]++
     // A copy past the end, for threads that look meanwhile.
     entries[2 * last + 2] = address

@@ -170,20 +170,16 @@ const failure = (outcome, hold, timeout, caller) => (
   outcome === LATE ? hideFrames(lateError(hold, timeout), caller) : outcome.reason)
 
 function repairingOf (call, word, wait, caller) {
-  return new Repairing(wait, caller, (isShared, timeout) => {
-    return acquireAgain(call, newHold(word, isShared ? SHARED : EXCLUSIVE), timeout, wait, caller)
+  return new Repairing(wait, caller, async function acquireAgain (isShared, timeout) {
+    const hold = newHold(word, isShared ? SHARED : EXCLUSIVE)
+    const { signal } = wait
+    throwIfAborted(signal)
+    if (take(hold, true)) return hold
+    assertNoReentry(word, hold.request, wait, caller)
+    const outcome = await granted(hold, { timeout, signal }, call)
+    if (outcome !== undefined) throw failure(outcome, hold, wait.timeout, acquireAgain)
+    return hold
   })
-}
-
-/** Acquires a hold for a promise that has had another. `timeout` is the rest of its time. */
-async function acquireAgain (call, hold, timeout, wait, caller) {
-  const { signal } = wait
-  throwIfAborted(signal)
-  if (take(hold, true)) return hold
-  assertNoReentry(hold.word, hold.request, wait, caller)
-  const outcome = await granted(hold, { timeout, signal }, call)
-  if (outcome !== undefined) throw failure(outcome, hold, wait.timeout, acquireAgain)
-  return hold
 }
 
 // ——— Blocking forms ———

@@ -18,8 +18,7 @@ const { granted } = require('../holding/run')
 const theList = require('../holding/the-list')
 const { createArray, createWeakMap, max, now } = require('../util/intrinsics')
 const observer = require('../waiting/observer')
-const { NamedToken } = require('./lock')
-const { Grant, newGrant, stolenError } = require('./names')
+const { Grant, NamedToken, newGrant, stolenError } = require('./names')
 
 /** Of each token for several names: those of the single ones. They are collected with it, and that is reported. */
 const parts = createWeakMap()
@@ -185,7 +184,4 @@ class Grants extends Grant {
   }
 }
 
-/** Makes the right to the names of a list that has some. */
-const newGrants = (names, shared) => newGrant(names, shared, false, Grants)
-
-module.exports = { newGrants }
+module.exports = Grants

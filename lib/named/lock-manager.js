@@ -20,9 +20,8 @@ const {
 } = require('./arguments')
 const { lateError } = require('../holding/acquire')
 const { Repairing, callWithin, runWith } = require('../holding/run')
-const { asInterface, lockOf } = require('./lock')
-const { newGrants } = require('./grants')
-const { newGrant, stolenError } = require('./names')
+const Grants = require('./grants')
+const { asInterface, lockOf, newGrant, stolenError } = require('./names')
 const locks = require('./manager')
 
 const { pid } = process
@@ -63,7 +62,7 @@ class Call {
     this.repair = undefined
     this.promise = this.resolve = this.reject = undefined
     this.grant = this.claim = undefined
-    // Of `begin`: whether it has taken the name; or, if it has to await that, the answer of `granted`.
+    // Whether it has taken the name; or, if it has to await that, the answer of `granted`.
     this.taken = undefined
   }
 }
@@ -101,7 +100,13 @@ function request (manager, given, form) {
     checkAsync(call, caller)
     if (call.timeout !== Infinity) call.promise = unlessLate(promise, () => lateError(call.grant, call.timeout))
     if (REJECTS_OVERFLOWS) assertStack()
-    begin(call)
+    const grant = nextGrant(call, call.shared)
+    // Before the name is taken: afterwards there might be no stack for it.
+    run(call)
+    const { ifAvailable } = call
+    const isTaken = call.steal ? grant.steal(grant.token) : grant.attempt()
+    if (ifAvailable && !isTaken) grant.end(true)
+    call.taken = isTaken || ifAvailable ? isTaken : grant.claim(call, call)
   } catch (error) {
     if (call.grant !== undefined) call.grant.end(true)
     call.reject(error)
@@ -126,17 +131,6 @@ function requestSync (manager, given, form) {
     if (call.grant !== undefined) call.grant.end(true)
     throw error
   }
-}
-
-/** Takes a name at once, or puts the request into its line. */
-function begin (call) {
-  const { ifAvailable, shared } = call
-  const grant = nextGrant(call, shared)
-  // Before the name is taken: afterwards there might be no stack for it.
-  run(call)
-  const isTaken = call.steal ? grant.steal(grant.token) : grant.attempt()
-  if (ifAvailable && !isTaken) grant.end(true)
-  call.taken = isTaken || ifAvailable ? isTaken : grant.claim(call, call)
 }
 
 /**
@@ -216,7 +210,8 @@ async function acquireAgain (call, isShared, timeout) {
 function nextGrant (call, isShared) {
   const { grant, name, names } = call
   if (grant !== undefined && grant.isStolen) throw stolenError(grant.name)
-  call.grant = names === undefined ? newGrant(name, isShared, call.callback === undefined) : newGrants(names, isShared)
+  const keeps = call.callback === undefined
+  call.grant = names === undefined ? newGrant(name, isShared, keeps) : newGrant(names, isShared, false, Grants)
   return call.grant
 }
 
