@@ -140,7 +140,9 @@ class Entries {
     this.serials = serials
     this.held = held
     this.capacity = capacity
-    this.setRoom()
+    // An entry that is being taken or moved is written behind the last one.
+    this.room = capacity - 1 - this.reserved
+    this.shortRoom = capacity === FEW ? this.room : 0
     this.grewAt = this.serial
     if (capacity === FEW) return
     // By built-ins, which no time limit of `vm` interrupts: the short way finds nothing there, and no token its number.
@@ -154,18 +156,14 @@ class Entries {
   reserve () {
     this.makeRoom()
     this.reserved++
-    this.setRoom()
+    this.room--
+    if (this.capacity === FEW) this.shortRoom--
   }
 
   unreserve () {
     this.reserved--
-    this.setRoom()
-  }
-
-  setRoom () {
-    // An entry that is being taken or moved is written behind the last one.
-    this.room = this.capacity - 1 - this.reserved
-    this.shortRoom = this.capacity === FEW ? this.room : 0
+    this.room++
+    if (this.capacity === FEW) this.shortRoom++
   }
 
   nextSerial () {
