@@ -106,7 +106,6 @@ class Claim extends Waiter {
   /**
    * @param {Hold} hold copied, so that a claim that waits keeps one object alive and not two
    * @param {Function} [reject] without it the promise never rejects: that would take a second function
-   * @param {Steps} [steps] the user's promise, of which this is a step
    */
   constructor (hold, { timeout, signal }, resolve, reject, steps) {
     super(hold.word, signal, steps)

@@ -26,11 +26,6 @@ class Location {
     return agent().native.binding.wordId(this.address)
   }
 
-  /** The name of its line in native code, which tells the address. Undefined: it is known by its address. */
-  get lineName () {
-    return undefined
-  }
-
   /** The key that distinguishes it from other words in this thread. */
   get key () {
     const { lineName } = this
@@ -53,6 +48,8 @@ class Location {
   }
 }
 bare(Location)
+/** The name of its line in native code, which tells the address. Undefined: it is known by its address. */
+Location.prototype.lineName = undefined
 
 /** Takes a request where there may be waiters, as `take` of word.js. (A lock goes to the thread that comes first.) */
 function takeInLine (word, request, token, isQuiet) {

@@ -67,10 +67,7 @@ function wordOf (instance) {
 
 function wordShownBy (instance) {
   const word = reveal(instance)
-  return word === undefined ? refuse(instance) : word
-}
-
-function refuse (instance) {
+  if (word !== undefined) return word
   const isClone = isObject(instance) && IsSharedArrayBuffer(ownValue(instance, 'buffer'))
   throw new TypeError('this method must be called on a lock, or on another object of that family, not on ' +
     (isClone ? 'the clone of one: give it to the constructor of its class'

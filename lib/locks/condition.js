@@ -123,16 +123,12 @@ function block (word, held, timeout, caller) {
   } finally {
     if (isNotified) held.notifiedAt = word
     if (recorded !== undefined) observer.recordEnds(recorded)
-    lockAfterWait(held, caller)
-  }
-}
-
-function lockAfterWait (held, caller) {
-  try {
-    if (!isHeld(held)) acquire(held, Infinity, caller)
-  } finally {
-    agent().forwardNotification()
-    theList().door.open()
+    try {
+      if (!isHeld(held)) acquire(held, Infinity, caller)
+    } finally {
+      agent().forwardNotification()
+      theList().door.open()
+    }
   }
 }
 

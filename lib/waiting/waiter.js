@@ -30,10 +30,7 @@ const observer = require('./observer')
 const warned = createMap()
 
 class Waiter {
-  /**
-   * @param {object} word kept while this is enqueued
-   * @param {Steps} [steps] the user's promise, of which this is a step
-   */
+  /** @param {Steps} [steps] the user's promise, of which this is a step */
   constructor (word, signal, steps) {
     this.word = word
     this.signal = signal
