@@ -18,9 +18,6 @@ const workerThreads = require('../util/worker-threads')
 const { throwIfAborted } = require('../waiting/errors')
 const { assertFunction, milliseconds, waitOptions } = require('../waiting/wait-options')
 
-const EXCLUSIVE = 'exclusive'
-const SHARED = 'shared'
-
 /**
  * A form of requests.
  * - `isOfAll`: whether for several names; `hasCallback`: whether it runs a callback, and does not give a token
@@ -112,10 +109,10 @@ const notBlocking = (caller, name, twin) => new TypeError(caller + ' blocks, and
 function isShared (mode, caller) {
   if (mode === undefined) return false
   const wanted = text(mode)
-  if (wanted !== EXCLUSIVE && wanted !== SHARED) {
+  if (wanted !== 'exclusive' && wanted !== 'shared') {
     throw new TypeError(caller + ': options.mode must be "exclusive" or "shared", not ' + describe(mode))
   }
-  return wanted === SHARED
+  return wanted === 'shared'
 }
 
 /** Converts a value to a string, as WebIDL does. */
