@@ -16,8 +16,7 @@ const inside = require('../fixtures/inside')
 const { memoryOf } = inside('queue/memory')
 const { DEATHS, TAKE_LOCK, slotWords, slotsBegin } = inside('queue/layout')
 const { QueueMemory } = inside('queue/memory')
-const { owingOn } = inside('queue/owing')
-const { endUse, putBack, take } = inside('queue/steps')
+const { endUse, owingOn, putBack, take } = inside('queue/steps')
 
 const { Readable } = stream
 const NO_RETURN = MAJOR < 16 && 'streams of this Node do not end an iterator of which a message is awaited'

@@ -26,7 +26,6 @@ const queueSteps = 'lib/queue/steps.js'
 const queueMemory = 'lib/queue/memory.js'
 const queuePositions = 'lib/queue/positions.js'
 const queueBlocking = 'lib/queue/blocking.js'
-const queueOwing = 'lib/queue/owing.js'
 const queueWaits = 'lib/queue/waits.js'
 const condition = 'lib/locks/condition.js'
 const barrier = 'lib/locks/barrier.js'
@@ -567,7 +566,7 @@ module.exports = [
   ]),
 
   // ——— Queue ———
-  ...of(queueOwing, { test: 'ends/queue-deaths' }, [
+  ...of(queueSteps, { test: 'ends/queue-deaths' }, [
     ['a thread in a step of a queue owes nothing', 'begun.owed = list.addEntry(memory.filled, OWED_TO_ALL)', '0'],
     ['a thread in a step of a queue owes putters nothing', 'requestOf(OWED, PUT_RETURNS)', 'OWED'],
     ['a step of a queue that a time limit has interrupted stays so',
@@ -577,10 +576,10 @@ module.exports = [
       'lease = lease.next) memory.removeLease(lease)',
       'lease = lease.next);']
   ]),
-  ...of(queueOwing, { test: 'locks/queue-states' }, [
+  ...of(queueSteps, { test: 'locks/queue-states' }, [
     ['a step that was interrupted is not undone', '  if (begun.state !== IDLE) undo(list)\n', '']
   ]),
-  ...of('lib/queue/iterators.js', { test: 'locks/queue-iterators' }, [
+  ...of('lib/queue/reading.js', { test: 'locks/queue-iterators' }, [
     ['a message that was taken, and not delivered, is lost with its iterator',
       'if (this.lease !== undefined) owingOn(memory, putBack, this.lease)\n    else if (',
       'if (this.lease === undefined && '],
@@ -621,7 +620,7 @@ module.exports = [
       'if (words[DISCARD] !== 0 && this.isClosed) {',
       'if (words[DISCARD] === 2) {']
   ]),
-  ...of(queueOwing, { test: 'ends/queue-deaths' }, [
+  ...of(queueSteps, { test: 'ends/queue-deaths' }, [
     ['the last message of a batch that was interrupted comes back alone',
       'lease !== undefined; lease = lease.next',
       'lease !== undefined; lease = undefined']

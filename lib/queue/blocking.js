@@ -9,8 +9,7 @@ const { blockFor, countdown } = require('../waiting/notice')
 const { NOTIFICATION, requestOf } = require('../holding/request')
 const theList = require('../holding/the-list')
 const { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE } = require('./memory')
-const { owingQuietly } = require('./owing')
-const { idled } = require('./steps')
+const { idled, owingQuietly } = require('./steps')
 
 /** What a thread does that waits in vain, by mode: see `isStuck`. */
 const STUCK = []

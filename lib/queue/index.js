@@ -20,12 +20,14 @@ const {
 const { assertWithin, initView, defineView, newMemory } = require('../view')
 const { blocking, calling, isInVain } = require('./blocking')
 const { FORMATS, write } = require('./format')
-const { Messages, MessagesAsync } = require('./iterators')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
 const { BUSY, ENDED, IDLE, PUT, TAKE, USE, QueueMemory, memoryOf } = require('./memory')
-const { owing, owingOn } = require('./owing')
-const { ended, forever, readBatch, readBatchInTurn, valueInTurn, valueInUse, valueOf } = require('./reading')
-const { clear, close, defer, endUse, idle, put, putBack, recover, take, takeMany } = require('./steps')
+const {
+  Messages, MessagesAsync, ended, forever, readBatch, readBatchInTurn, valueInTurn, valueInUse, valueOf
+} = require('./reading')
+const {
+  clear, close, defer, endUse, idle, owing, owingOn, put, putBack, recover, take, takeMany
+} = require('./steps')
 const { isPutting, promised } = require('./waits')
 
 const { MAX_SAFE_INTEGER } = Number

@@ -36,8 +36,7 @@ const { OWED, LOCKED } = require('../holding/request')
 const theList = require('../holding/the-list')
 const { isInVain, lateError, publishWait } = require('./blocking')
 const { BUSY, ENDED, NOTHING, PUT, PUTTING, memoryOf } = require('./memory')
-const { owing, owingQuietly } = require('./owing')
-const { idled } = require('./steps')
+const { idled, owing, owingQuietly } = require('./steps')
 
 const TRIES = 'tries'
 const AT_EVENTS = 'at events'
