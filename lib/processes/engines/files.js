@@ -16,10 +16,9 @@ const { assertOptions, flag } = require('../../util/options')
 const { assertPath } = require('../arguments')
 const { LocalEngine } = require('../built-in-engine')
 const { sleep } = require('./aborts')
-const { NONE, NativeGrant, answerTo, block } = require('./answers')
 const { permitsError } = require('../errors')
 const { HOST, ascii, birth, keyOf, parsed, shorten } = require('./holder')
-const { PASSING, at, native } = require('./native')
+const { NONE, NativeGrant, PASSING, answerTo, at, block, native } = require('./native')
 const { assertNoTable } = require('./kinds')
 
 /** Milliseconds between two attempts without a thread, at first and at last. */

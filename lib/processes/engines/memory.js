@@ -16,10 +16,9 @@ const { assertOptions, flag } = require('../../util/options')
 const { assertPath } = require('../arguments')
 const { permitsError } = require('../errors')
 const { LocalEngine } = require('../built-in-engine')
-const { NativeGrant, answerTo, block } = require('./answers')
 const { HOST, keyOf, shorten } = require('./holder')
 const { assertNoFiles, tableIn } = require('./kinds')
-const { mapped, native, systemError } = require('./native')
+const { NativeGrant, answerTo, block, mapped, native, systemError } = require('./native')
 
 /** What requests for a name have in common; in native code, those with a label. */
 class Place {

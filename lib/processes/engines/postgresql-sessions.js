@@ -8,13 +8,50 @@
  */
 
 const { within } = require('./aborts')
-const { begin } = require('./postgresql-statements')
 
 const ANSWER = 10000 // milliseconds, for statements that never wait: one that takes longer has failed
 const MOST_FREE = 4
 const TOO_MANY = '53300'
 /** Leaves values as the server writes them: a program may have changed how `pg` reads them. */
 const TEXT = { getTypeParser: () => text => text }
+
+/** Settings that notice dead clients, also while they wait. A server on another system may refuse one of them. */
+const WATCHFUL = {
+  client_connection_check_interval: '1s',
+  tcp_keepalives_idle: '5',
+  tcp_keepalives_interval: '5',
+  tcp_keepalives_count: '2'
+}
+
+const SETTINGS = Object.entries(WATCHFUL).map(([name, value]) => `('${name}', '${value}')`).join(', ')
+
+/** Has the server end a session that says nothing for so long; 0: it need not say anything. */
+const idle = milliseconds => `SET idle_session_timeout = ${Math.ceil(milliseconds)};`
+
+/**
+ * Returns what a new session begins with. It undoes settings of a role or a database that would end a wait, forget a
+ * token in a crash, or disturb a write.
+ */
+const begin = lease => `
+  ${idle(lease)}
+  SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off;
+  SET standard_conforming_strings = on;
+  DO $$
+    DECLARE setting record;
+    BEGIN
+      FOR setting IN SELECT * FROM (VALUES ${SETTINGS}) AS all_of_them (name, value) LOOP
+        BEGIN
+          PERFORM set_config(setting.name, setting.value, false);
+        EXCEPTION WHEN OTHERS THEN
+        END;
+      END LOOP;
+    END
+  $$;
+  SELECT set_config(name, '0', false) FROM pg_settings
+    WHERE name IN ('statement_timeout', 'lock_timeout', 'transaction_timeout');
+  SELECT set_config(name, 'on', false) FROM pg_settings
+    WHERE name = 'synchronous_commit' AND setting IN ('off', 'local');
+  SELECT pg_backend_pid() AS pid, pg_is_in_recovery() AS is_standby, current_setting('max_connections') AS most`
 
 class Session {
   constructor (client) {
@@ -161,4 +198,4 @@ class Sessions {
   }
 }
 
-module.exports = { Sessions }
+module.exports = { Sessions, idle }

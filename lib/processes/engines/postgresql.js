@@ -12,15 +12,87 @@ const { LONGEST_TIMER } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
 const { ServerEngine } = require('../built-in-engine')
 const { onAbort } = require('./aborts')
-const { HOST, ascii, birth, describeHolder, entry, infoOf, keyOf, nameFor, parsed, shorten } = require('./holder')
+const {
+  HOST, MOST, ascii, birth, describeHolder, entry, infoOf, keyOf, nameFor, parsed, shorten
+} = require('./holder')
 const { Lease, assertLease, now } = require('./server-lease')
-const { Sessions } = require('./postgresql-sessions')
-const { attempt, idle, statementsOf, wait } = require('./postgresql-statements')
+const { Sessions, idle } = require('./postgresql-sessions')
 
 /** How the server writes a boolean. */
 const [TRUE, FALSE] = ['t', 'f']
 
 const MODES = { AccessShareLock: 'shared', ShareLock: 'shared', ExclusiveLock: 'exclusive' }
+
+// ——— SQL. Tokens are bigint: on JavaScript's side they stay below 2 ** 53 until the year 2255 ———
+
+const quoted = name => `"${name.replace(/"/g, '""')}"`
+const literal = text => `'${text.replace(/'/g, "''")}'`
+
+/**
+ * Returns the statements for the table of a schema.
+ *
+ * - `create`: under a lock, for two that create a table at the same time disturb each other. If the table is there, no
+ *   right to create one is needed.
+ * - `take` and `look` give the token, and whether the name has the mark of a holder: $1 is the key, $2 the name, $3 the
+ *   holder. `look` gives none, and makes the row, if the name has none.
+ */
+function statementsOf (schema) {
+  const table = `${quoted(schema)}.atomics_waitasync_locks`
+  return {
+    create: `
+      DO $$ BEGIN
+        IF to_regclass(${literal(table)}) IS NULL THEN
+          PERFORM pg_advisory_xact_lock(hashtext('atomics_waitasync_locks'));
+          IF to_regnamespace(${literal(quoted(schema))}) IS NULL THEN CREATE SCHEMA ${quoted(schema)}; END IF;
+          CREATE TABLE IF NOT EXISTS ${table} (
+            key bigint PRIMARY KEY, token bigint NOT NULL, held boolean NOT NULL, name text NOT NULL, holder text);
+        END IF;
+      END $$`.replace(/\$\$/g, '$atomics_waitasync$'),
+    take: `
+      WITH before AS (SELECT held FROM ${table} WHERE key = $1)
+      INSERT INTO ${table} AS mine
+        VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, true, $2, $3)
+        ON CONFLICT (key) DO UPDATE
+          SET token = greatest(CASE WHEN mine.token < ${Number.MAX_SAFE_INTEGER} THEN mine.token + 1 END,
+            excluded.token), held = true, name = excluded.name,
+            holder = excluded.holder
+      RETURNING token, coalesce((SELECT held FROM before), false) AS held`,
+    look: `
+      WITH known AS (SELECT token, held FROM ${table} WHERE key = $1),
+        made AS (INSERT INTO ${table} SELECT $1, 0, false, $2 WHERE NOT EXISTS (TABLE known) ON CONFLICT DO NOTHING)
+      TABLE known`,
+    /**
+     * One message, but not one transaction: all have to see the cleared mark before another session has the lock. It is
+     * not flushed: if the server crashes just then, the next holder learns of a death.
+     */
+    release (key, mode, token) {
+      const clear = `BEGIN; SET LOCAL synchronous_commit = off;
+        UPDATE ${table} SET held = false WHERE key = ${key} AND token = ${token}; COMMIT;`
+      return `${token === undefined ? '' : clear} SELECT pg_advisory_unlock${suffix(mode)}(${key}) AS was_ours`
+    },
+    /** $1: a key, or null for all. Locks by a key of 64 bits have 1 for `objsubid`. */
+    query: `
+      SELECT locks.granted, locks.mode, known.key, left(known.name, ${MOST}) AS name, activity.application_name,
+        floor(extract(epoch FROM locks.waitstart) * 1000) AS waitstart,
+        CASE WHEN known.held AND locks.granted AND locks.mode = 'ExclusiveLock'
+          THEN left(known.holder, ${MOST}) END AS holder
+      FROM pg_locks AS locks
+        JOIN ${table} AS known ON known.key = (locks.classid::bigint << 32) | locks.objid::bigint
+        LEFT JOIN pg_stat_activity AS activity USING (pid)
+      WHERE locks.locktype = 'advisory' AND locks.objsubid = 1 AND ($1::bigint IS NULL OR known.key = $1)
+        AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      ORDER BY locks.waitstart`
+  }
+}
+
+const suffix = mode => mode === 'shared' ? '_shared' : ''
+
+/** Takes the advisory lock unless another session has it; it passes nobody by. Says who asks, for `query`. */
+const attempt = mode =>
+  `SELECT set_config('application_name', $2, false), pg_try_advisory_lock${suffix(mode)}($1) AS granted`
+const wait = mode => `SELECT pg_advisory_lock${suffix(mode)}($1)`
+
+// ——— The engine ———
 
 /**
  * @param {{ Client: Function }} pg the package `pg`

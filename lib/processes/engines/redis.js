@@ -1,17 +1,22 @@
 'use strict'
 
-/** Exclusive locks by a lease on one Redis server. It takes Redis 6.2 or newer. */
+/**
+ * Exclusive locks by a lease on one Redis server. It takes Redis 6.2 or newer.
+ *
+ * News of releases come by a connection of their own; the channel of a lock is its key. They only save questions. They
+ * may be lost, and a server may give none, so who waits asks now and then all the same.
+ */
 
+const { createHash } = require('crypto')
 const { now: clock } = require('../../util/intrinsics')
 const { assertOptions, option } = require('../../util/options')
-const { setTimeout } = require('../../util/timers')
+const { clearTimeout, setTimeout } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
 const { ServerEngine } = require('../built-in-engine')
+const { onAbort, within } = require('./aborts')
 const { MOST, describeHolder, infoOf, keyOf } = require('./holder')
-const { Lease, assertLease, now } = require('./server-lease')
-const { Listener } = require('./redis-releases')
 const { Link } = require('./redis-connection')
-const { FORGET, RELEASE, RENEW, TAKE } = require('./redis-scripts')
+const { Lease, assertLease, now } = require('./server-lease')
 
 // Milliseconds between two questions: with news of releases, and without; and until news are tried again.
 const WITH_NEWS = 1000
@@ -19,6 +24,123 @@ const WITHOUT = 10
 const AGAIN = 1000
 
 const LOCK = /:\{([0-9a-f]{64})\}:lock$/
+
+// ——— The scripts, which Redis runs as one ———
+
+// KEYS[1] is the lock, KEYS[2] what outlives it: the last token, `held`, the mark of the holder, and `died`, what that
+// holder saw. ARGV[1] is the holder.
+
+/** Makes a script: its text, and the hash by which servers know it. */
+const script = text => ({ text, hash: createHash('sha1').update(text).digest('hex') })
+
+/**
+ * Gives { token, died }, or the milliseconds until the next question. A holder that asks again gets its own lock.
+ * ARGV[2] is the lease. Tokens grow even if the server forgets them, as long as its clock is right.
+ */
+const TAKE = script(`
+  local holder = redis.call('GET', KEYS[1])
+  if holder == ARGV[1] then
+    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+    return redis.call('HMGET', KEYS[2], 'token', 'died')
+  end
+  if holder then return redis.call('PTTL', KEYS[1]) end
+  local time = redis.call('TIME')
+  local state = redis.call('HMGET', KEYS[2], 'token', 'held', 'died')
+  local last = tonumber(state[1] or 0)
+  if not (last and last < ${Number.MAX_SAFE_INTEGER}) then last = 0 end
+  local token = math.max(last + 1, time[1] * 1000000 + time[2])
+  local died = state[2] and '1' or '0'
+  if state[2] == ARGV[1] then died = state[3] end
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  redis.call('HSET', KEYS[2], 'token', token, 'held', ARGV[1], 'died', died)
+  return { token, died }`)
+
+const RENEW = script("return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2]) or 0")
+
+/** Tells who waits. A user may lack the right to do so. */
+const TELL = "redis.pcall('PUBLISH', KEYS[1], '')"
+
+/** ARGV[2]: '1' if the mark stays. */
+const RELEASE = script(`
+  if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+  if ARGV[2] == '0' then redis.call('HDEL', KEYS[2], 'held') end
+  redis.call('DEL', KEYS[1])
+  ${TELL}
+  return 1`)
+
+/** Undoes a TAKE of whose answer nobody has heard: the mark is again as it was before. */
+const FORGET = script(`
+  if redis.call('GET', KEYS[1]) == ARGV[1] then
+    redis.call('DEL', KEYS[1])
+    ${TELL}
+  end
+  if redis.call('HGET', KEYS[2], 'held') ~= ARGV[1] then return 0 end
+  if redis.call('HGET', KEYS[2], 'died') == '1' then return redis.call('HSET', KEYS[2], 'held', 'earlier') end
+  return redis.call('HDEL', KEYS[2], 'held')`)
+
+// ——— News of releases ———
+
+/** One that listens to a channel. */
+class Listener {
+  constructor (channel) {
+    this.channel = channel
+    this.connection = undefined
+    this.isNews = false
+    this.wake = undefined
+  }
+
+  get isOpen () { return this.connection !== undefined }
+
+  /** Listens from now on, if that is possible. @param {import('./redis-connection').Link} link that of the news */
+  async open (link) {
+    const { channel } = this
+    try {
+      const connection = this.connection = await link.get()
+      connection.listeners.set(channel, this)
+      await within(link.milliseconds, connection.subscribe(channel), () => new Error('Redis has not answered'))
+    } catch (_) {
+      this.end()
+    }
+  }
+
+  /** Notes that no news come any more. */
+  close () {
+    this.connection = undefined
+    this.hear()
+  }
+
+  end () {
+    const { channel, connection } = this
+    this.connection = undefined
+    if (connection === undefined) return
+    connection.listeners.delete(channel)
+    // A client may throw at once.
+    new Promise(resolve => resolve(connection.unsubscribe(channel))).catch(() => {})
+  }
+
+  hear () {
+    this.isNews = true
+    if (this.wake !== undefined) this.wake()
+  }
+
+  /** Waits for news, also those since the last time, or some milliseconds; or rejects with the signal's reason. */
+  async next (milliseconds, signal) {
+    let timer, ignore
+    await new Promise(resolve => {
+      this.wake = resolve
+      // The timer keeps the process alive.
+      timer = setTimeout(resolve, milliseconds)
+      ignore = onAbort(signal, resolve)
+      if (this.isNews || signal.aborted) resolve()
+    })
+    clearTimeout(timer)
+    ignore()
+    this.isNews = false
+    throwIfAborted(signal)
+  }
+}
+
+// ——— The engine ———
 
 /** @param {object} client of ioredis or node-redis; it is duplicated */
 module.exports = function redis (client, options) {
