@@ -640,7 +640,7 @@ module.exports = [
   ]),
   ...of(queueMemory, { test: 'ends/queue-deaths' }, [
     ['a slot that a dead taker has left lost stays so',
-      'if (inRing[slot] === 0 && words[this.slotAt(slot) + MARK] === 0) this.free(slot)',
+      'if (inRing[slot] === 0 && words[at + MARK] === 0) this.free(slot)',
       '']
   ]),
   ...of(queueMemory, { test: 'locks/queue' }, [
@@ -690,9 +690,9 @@ module.exports = [
       'return before === 0 || before > this.capacity',
       'return false']
   ]),
-  ...of(queuePositions, { test: 'ends/queue-deaths' }, [
+  ...of(queueMemory, { test: 'ends/queue-deaths' }, [
     ['a message that was about to be put back last is lost',
-      'if (isDeferred[slot] === 0 && words[due] !== 0) store(words, due, 0)',
+      'if (isDeferred[slot] === 0 && words[at + DUE] !== 0) store(words, at + DUE, 0)',
       '']
   ]),
   ...of(queueMemory, { test: 'locks/queue-retry' }, [

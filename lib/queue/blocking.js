@@ -33,7 +33,7 @@ function blocking (memory, wait) {
       wait.sample = observer.sample()
       const since = observer.waits()
       found = owingQuietly(memory, mode === PUT ? waitToPut : waitAndStep, wait, left)
-      publishWait(since, memory, mode, isInVain(found) ? 'timed-out' : found === ENDED ? 'ended' : 'acquired')
+      publishWait({ since, memory, mode }, isInVain(found) ? 'timed-out' : found === ENDED ? 'ended' : 'acquired')
     }
   } finally {
     agent().door.open()
@@ -61,6 +61,8 @@ function waitToPut (memory, wait, left) {
 function waitAndStep (memory, wait, left) {
   const { mode, step, argument, timeout, caller } = wait
   const side = memory.sideOf(mode)
+  const list = theList()
+  const { begun } = list.queues
   for (;;) {
     // It waits for messages that come after the look that follows.
     const { count } = side
@@ -71,18 +73,11 @@ function waitAndStep (memory, wait, left) {
     if (memory.isStuck(mode)) throw deadlock(caller, memory.first, NOTIFIED[mode], STUCK[mode])
     const isMarked = mode === PUT && timeout === Infinity && memory.leases > 0
     if (isMarked) refuseCycle(memory, caller)
-    sleep(memory, wait, count, left())
-    if (isMarked) resume()
+    wait.began = observer.goesOn(wait.began)
+    // Threads wait at the second word of the events.
+    blockFor(side.second.address, count, left(), mode + WAIT_KINDS * (side.at + 1), wait.place, wait.sample)
+    if (isMarked) list.resumePutter(begun.putter, begun.entry, PUTTING)
   }
-}
-
-/** Sleeps until the events are raised that a call waits for. */
-function sleep (memory, wait, count, timeout) {
-  const { mode, place, sample } = wait
-  const { second: { address }, at } = memory.sideOf(mode)
-  // Threads wait at the second word of the events.
-  wait.began = observer.goesOn(wait.began)
-  blockFor(address, count, timeout, mode + WAIT_KINDS * (at + 1), place, sample)
 }
 
 /** Throws if all users of the queue would block in `put`; otherwise notes that this one does. */
@@ -94,20 +89,13 @@ function refuseCycle (memory, caller) {
   if (threads !== null) throw deadlockOfPutters(caller, memory.first, threads)
 }
 
-/** Notes that this thread, which blocked to put, goes on. */
-function resume () {
-  const list = theList()
-  list.resumePutter(list.queues.begun.putter, list.queues.begun.entry, PUTTING)
-}
-
 const isInVain = (found) => found === NOTHING || found === BUSY
 
 /**
- * Notes the end of a wait for diagnostics. The caller opens the door.
- * @param {object} [since] of the observer's `waits`
+ * Notes the end of a wait for diagnostics. The caller opens the door. `since`: of the observer's `waits`.
  * @param {'acquired' | 'ended' | 'timed-out' | 'aborted'} outcome
  */
-function publishWait (since, { first: word }, mode, outcome) {
+function publishWait ({ since, memory: { first: word }, mode }, outcome) {
   if (since !== undefined) observer.waited(since, { word, request: requestOf(NOTIFICATION, mode) }, outcome)
 }
 

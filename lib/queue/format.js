@@ -12,9 +12,9 @@
 
 const { Buffer } = require('buffer')
 const { types: { isSharedArrayBuffer } } = require('util')
-const v8 = require('v8')
+const { deserialize, serialize: serializeByV8 } = require('v8')
 const {
-  TypeError, TypedArrayLength, apply, bare, bufferOf, byteOffsetOf, define, getOwnPropertyDescriptor, nameOf, parse,
+  TypeError, TypedArrayLength, apply, bare, bufferOf, byteOffsetOf, getOwnPropertyDescriptor, nameOf, parse,
   setPrototypeOf, stringify, values
 } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
@@ -33,10 +33,6 @@ const NAMES = ['clone', 'json']
 const MOST_PLACES = 2 ** 31 - 1
 
 const { byteLength } = Buffer
-const { DefaultSerializer = class {}, deserialize, serialize: serializeSimply } = v8
-const { releaseBuffer, writeHeader, writeValue } = DefaultSerializer.prototype
-/** Bun has no serializers. */
-const HAS_SERIALIZERS = writeValue !== undefined
 // `toString` and `write` would call these of Buffer's prototype, which a program may have replaced: within a step.
 const { utf8Slice: decodeText, utf8Write: encodeText } = Buffer.prototype
 const { Uint8Array } = require('../util/global')
@@ -119,31 +115,14 @@ function assertAttached (array, caller) {
   }
 }
 
-/** The method that is serializing a value. */
-let serializing
-
-/** Makes the error for what cannot be serialized. Node calls it, or constructs by it. */
-function errorOf (message) {
-  return new TypeError(serializing + ': value must be one that v8.serialize takes: ' + message)
-}
-
-/** A serializer whose errors name the method: own methods would double its time. */
-class Serializer extends DefaultSerializer {}
-define(Serializer.prototype, '_getDataCloneError', errorOf)
-define(Serializer.prototype, '_getSharedArrayBufferId', () => { throw errorOf('a SharedArrayBuffer cannot be copied') })
-
-/** Serializes as `v8.serialize`, but throws a TypeError that names the method. */
+/** Serializes as `v8.serialize`, but throws a TypeError that names the method. An error of the value stays as it is. */
 function serialize (value, caller) {
-  if (!HAS_SERIALIZERS) return serializeSimply(value)
-  const outer = serializing
-  serializing = caller
   try {
-    const serializer = new Serializer()
-    apply(writeHeader, serializer, [])
-    apply(writeValue, serializer, [value])
-    return apply(releaseBuffer, serializer, [])
-  } finally {
-    serializing = outer
+    return serializeByV8(value)
+  } catch (error) {
+    const { message, name } = Object(error)
+    if (name !== 'Error' || !/not be cloned/.test(message)) throw error
+    throw new TypeError(caller + ': value must be one that v8.serialize takes: ' + message)
   }
 }
 

@@ -18,7 +18,7 @@ const {
   assertFunction, assertNoPromise, assertSynchronous, assertWorker, signalOption, waitLimits, waitOptions
 } = require('../waiting/wait-options')
 const { assertWithin, initView, defineView, newMemory } = require('../view')
-const { blocking, calling, isInVain } = require('./blocking')
+const { blocking, calling } = require('./blocking')
 const { FORMATS, write } = require('./format')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
 const { BUSY, ENDED, IDLE, PUT, TAKE, USE, QueueMemory, memoryOf } = require('./memory')
@@ -96,7 +96,6 @@ class Queue {
     const isDeep = assertStack()
     // To read it deep in the stack, it is taken as a batch.
     const found = block(this, 'take', 'takeAsync()', isDeep ? takingMany : taking, isDeep ? 1 : undefined, options)
-    if (found === ENDED) return undefined
     return isDeep ? readBatch(memoryOf(this), found, 'take', true, forever)[0] : valueOf(found, 'take')
   }
 
@@ -104,7 +103,6 @@ class Queue {
     const memory = memoryOf(this)
     const isDeep = assertStack()
     const found = isDeep ? owingOn(memory, takeMany, 1) : owingOn(memory, take)
-    if (isInVain(found) || found === ENDED) return undefined
     return isDeep ? readBatch(memory, found, 'tryTake', true)[0] : valueOf(found, 'tryTake')
   }
 
@@ -115,7 +113,7 @@ class Queue {
   takeMany (max, options) {
     const isDeep = assertStack()
     const found = block(this, 'takeMany', 'takeManyAsync()', takingMany, max, options)
-    return found === ENDED ? [] : readBatch(memoryOf(this), found, 'takeMany', isDeep, forever)
+    return readBatch(memoryOf(this), found, 'takeMany', isDeep, forever)
   }
 
   tryTakeMany (max) {
@@ -123,7 +121,7 @@ class Queue {
     assertMax(max, 'tryTakeMany')
     const isDeep = assertStack()
     const found = owingOn(memory, takeMany, max)
-    return isInVain(found) || found === ENDED ? [] : readBatch(memory, found, 'tryTakeMany', isDeep)
+    return readBatch(memory, found, 'tryTakeMany', isDeep)
   }
 
   takeManyAsync (max, options) {
@@ -258,7 +256,7 @@ const TAKE_MANY_ASYNC = {
   caller: 'takeManyAsync',
   isAsync: true,
   describe: takingMany,
-  finish: (leases, memory) => leases === ENDED ? [] : readBatchInTurn(memory, leases, 'takeManyAsync')
+  finish: (leases, memory) => readBatchInTurn(memory, leases, 'takeManyAsync')
 }
 
 const USE_ASYNC = {

@@ -56,8 +56,8 @@ const { wordAt } = require('../view')
 const format = require('./format')
 const {
   RETURNS, FILLED, IDLE_RETURNS, IDLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUTTERS, PUT_RETURNS, EMPTIED,
-  TAKE_LOCK, HEAD, FREED, READY: TAIL_READ, LOOKED, DISCARD, AWAITED, RING, LEASE, MARK, ATTEMPT, SIZE, DEATHS, BYTES,
-  bytesOf
+  TAKE_LOCK, HEAD, FREED, READY: TAIL_READ, LOOKED, DISCARD, AWAITED, DEFERRED: DEFERRED_BEGIN, DEFERRED_END, RING,
+  LEASE, MARK, ATTEMPT, SIZE, DUE, DEATHS, BYTES, bytesOf
 } = require('./layout')
 const { Lease, Positions } = require('./positions')
 const { InnerLock, Side } = require('./side')
@@ -326,19 +326,22 @@ class QueueMemory extends Positions {
     return oldest
   }
 
-  /** Frees the lost slots. */
+  /** Frees the lost slots. Messages that are neither deferred nor in use, but have DUE, have come back. */
   repair () {
-    this.repairDeferred()
     const { capacity, words } = this
+    const isDeferred = new Int32Array(capacity)
     const inRing = new Int32Array(capacity)
-    let position = load(words, HEAD)
-    const end = this.after(load(words, FREED), capacity)
-    for (let count = this.distance(position, end); count > 0; count--) {
-      inRing[this.slotOf(position)] = 1
-      position = this.after(position, 1)
+    const end = load(words, DEFERRED_END)
+    for (let place = load(words, DEFERRED_BEGIN); place !== end; place = this.after(place, 1)) {
+      isDeferred[words[this.deferredAt(place)]] = 1
     }
+    let position = load(words, HEAD)
+    let count = this.distance(position, this.after(load(words, FREED), capacity))
+    for (; count > 0; count--, position = this.after(position, 1)) inRing[this.slotOf(position)] = 1
     for (let slot = 0; slot < capacity; slot++) {
-      if (inRing[slot] === 0 && words[this.slotAt(slot) + MARK] === 0) this.free(slot)
+      const at = this.slotAt(slot)
+      if (isDeferred[slot] === 0 && words[at + DUE] !== 0) store(words, at + DUE, 0)
+      if (inRing[slot] === 0 && words[at + MARK] === 0) this.free(slot)
     }
   }
 

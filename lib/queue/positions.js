@@ -168,20 +168,6 @@ class Positions {
     store(words, this.slotAt(firstDeferred) + DUE, 0)
   }
 
-  /** Makes messages returned that are neither deferred nor in use: a thread died in between. */
-  repairDeferred () {
-    const { capacity, words } = this
-    const isDeferred = new Int32Array(capacity)
-    const end = load(words, DEFERRED_END)
-    for (let place = load(words, DEFERRED); place !== end; place = this.after(place, 1)) {
-      isDeferred[words[this.deferredAt(place)]] = 1
-    }
-    for (let slot = 0; slot < capacity; slot++) {
-      const due = this.slotAt(slot) + DUE
-      if (isDeferred[slot] === 0 && words[due] !== 0) store(words, due, 0)
-    }
-  }
-
   deferredAt (place) {
     return RING + this.capacity + place % this.capacity
   }

@@ -24,8 +24,12 @@ const ArrayPrototype = Array.prototype
 
 const forever = () => Infinity
 
-/** Reads a message that has been taken for good. */
+/** Whether nothing has been taken. */
+const isNone = (found) => isInVain(found) || found === ENDED
+
+/** Reads a message that has been taken for good, if any. */
 function valueOf (lease, caller) {
+  if (isNone(lease)) return undefined
   try {
     return lease.value
   } catch (error) {
@@ -66,60 +70,56 @@ function ended (memory, used, step = endUse) {
 // ——— Several messages ———
 
 /**
- * Reads on, behind the values that the array has. Returns the error of a message that cannot be read. May run a
- * program's code, if that has replaced functions of v8's.
+ * Reads a batch on, behind the values that it has; `count` of its leases are to be removed then. If the first message
+ * cannot be read, that is one, unless the call came from the depth of the stack. May run a program's code, if that has
+ * replaced functions of v8's.
  */
-function readOn (memory, leases, array) {
+function readOn (memory, batch, isDeep) {
+  const { array, leases } = batch
+  batch.error = undefined
   try {
     while (array.length < leases.length) {
       const lease = leases[array.length]
       memory.copyOut(lease)
       array[array.length] = lease.value
     }
-    return undefined
   } catch (error) {
-    return error
+    batch.error = error
   }
+  batch.isBad = !isDeep && array.length === 0 && leases[0].copy !== undefined
+  batch.count = batch.isBad ? 1 : array.length
+  return batch
 }
 
-/** Whether the first message of a batch cannot be read: then it is removed alone. */
-const isUnreadable = (leases, array) => array.length === 0 && leases[0].copy !== undefined
-
-/** What `endBatch` removes: the messages that were read, or the one that cannot be. */
-const endOf = (leases, array, isBad) => ({ __proto__: null, leases, count: isBad ? 1 : array.length })
+const newBatch = (leases) => (
+  { __proto__: null, leases, array: createArray(0), error: undefined, isBad: false, count: 0 })
 
 /** Returns the values of a batch as an array. Throws if the first one could not be read. */
-function given (leases, array, error, isBad, caller) {
+function given ({ array, error, isBad, leases }, caller) {
   if (array.length === 0) throw isBad ? queueUnreadable(caller, error, leases[0]) : error
   return setPrototypeOf(array, ArrayPrototype) && array
 }
 
-/**
- * Reads a batch and removes it. If that has to wait, and `left` is undefined, all are put back, and there are none.
- * @param {boolean} isDeep whether the call came from the depth of the stack
- */
+/** Reads a batch and removes it. If that has to wait, and `left` is undefined, all are put back, and there are none. */
 function readBatch (memory, leases, caller, isDeep, left) {
-  const array = createArray(0)
-  const error = readOn(memory, leases, array)
-  const isBad = !isDeep && isUnreadable(leases, array)
-  if (owingOn(memory, endBatch, endOf(leases, array, isBad), left) !== BUSY) {
-    return given(leases, array, error, isBad, caller)
-  }
-  owingOn(memory, endBatch, endOf(leases, []))
+  if (isNone(leases)) return []
+  const batch = readOn(memory, newBatch(leases), isDeep)
+  if (owingOn(memory, endBatch, batch, left) !== BUSY) return given(batch, caller)
+  batch.count = 0
+  owingOn(memory, endBatch, batch)
   return []
 }
 
 async function readBatchInTurn (memory, leases, caller) {
-  const array = createArray(0)
-  let error = readOn(memory, leases, array)
-  if (error !== undefined) {
+  if (isNone(leases)) return []
+  const batch = readOn(memory, newBatch(leases), false)
+  if (batch.error !== undefined) {
     // The call may have come from the depth of the stack.
     await undefined
-    error = readOn(memory, leases, array)
+    readOn(memory, batch, false)
   }
-  const isBad = isUnreadable(leases, array)
-  await ended(memory, endOf(leases, array, isBad), endBatch)
-  return given(leases, array, error, isBad, caller)
+  await ended(memory, batch, endBatch)
+  return given(batch, caller)
 }
 
 // ——— Iterators ———
@@ -184,38 +184,33 @@ function takeNext (memory, next) {
   if (next.iteration.isOver) return ENDED
   next.pending.set(next, true)
   const found = take(memory, null)
-  if (!isInVain(found) && found !== ENDED) next.lease = found
+  if (!isNone(found)) next.lease = found
   return found
 }
 
 const NEXT = {
   caller: CALLER,
+  isAsync: true,
   optionsOf: (signal) => ({ timeout: Infinity, signal }),
   describe: (_, next, limits, caller) => calling(TAKE, takeNext, next, limits, caller),
-  finish (lease, memory, next) {
+  async finish (lease, memory, next) {
     if (lease === ENDED || next.isOver) return next.given(undefined)
     let value
     try {
-      value = lease.value
-    } catch (_) {
-      // The call may have come from the depth of the stack.
-      return resultInTurn(memory, next, valueInTurn(lease, CALLER, memory))
+      try {
+        value = lease.value
+      } catch (_) {
+        // The call may have come from the depth of the stack.
+        value = await valueInTurn(lease, CALLER, memory)
+      }
+      const end = ended(memory, lease)
+      if (end !== undefined) await end
+      return next.given(value)
+    } catch (error) {
+      if (next.isOver) return resultOf(undefined)
+      next.pending.delete(next)
+      throw error
     }
-    const end = ended(memory, lease)
-    return end === undefined ? next.given(value) : resultInTurn(memory, next, value, end)
-  }
-}
-
-/** @param {unknown} value of the message, or its promise */
-async function resultInTurn (memory, next, value, end) {
-  try {
-    const message = await value
-    await (end || ended(memory, next.lease))
-    return next.given(message)
-  } catch (error) {
-    if (next.isOver) return resultOf(undefined)
-    next.pending.delete(next)
-    throw error
   }
 }
 

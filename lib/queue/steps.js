@@ -90,6 +90,13 @@ function undo (list) {
   begun.memory = begun.lease = undefined
 }
 
+// What `withLock` does.
+const putNow = (memory, written) => memory.putNow(written)
+const takeNow = (memory, place) => memory.takeNow(place)
+const takeManyNow = (memory, max) => memory.takeManyNow(max)
+const clearNow = (memory) => memory.clearNow()
+const wasAbandoned = ({ takeLock }) => takeLock.token.ownerDied
+
 /** Puts a message: true, NOTHING, BUSY or ENDED. */
 function put (memory, written, left) {
   const { emptied, filled } = memory
@@ -105,8 +112,6 @@ function put (memory, written, left) {
   }
   return found
 }
-
-const putNow = (memory, written) => memory.putNow(written)
 
 /**
  * Carries out a step with a lock; returns its answer, or BUSY. Before, it frees the slots that a dead
@@ -130,8 +135,6 @@ function withLock (memory, lock, step, argument, left) {
 function recover (memory, left) {
   return withLock(memory, memory.takeLock, wasAbandoned, undefined, left) === true
 }
-
-const wasAbandoned = ({ takeLock }) => takeLock.token.ownerDied
 
 /** Raises the events after slots have been given back. */
 function freed (memory, count) {
@@ -176,14 +179,10 @@ function hasTaken (memory, found, isFree) {
   return found
 }
 
-const takeNow = (memory, place) => memory.takeNow(place)
-
 /** Takes up to `max` messages, to read them: an array of Leases without their bytes, NOTHING, BUSY or ENDED. */
 function takeMany (memory, max, left) {
   return hasTaken(memory, withLock(memory, memory.takeLock, takeManyNow, max, left), false)
 }
-
-const takeManyNow = (memory, max) => memory.takeManyNow(max)
 
 /** Removes the first messages of a batch, and puts back the others: true, or BUSY. */
 function endBatch (memory, batch, left) {
@@ -211,8 +210,6 @@ function clear (memory, _, left) {
   if (found !== BUSY && found > 0) freed(memory, found)
   return found
 }
-
-const clearNow = (memory) => memory.clearNow()
 
 /** Ends the use of a message, unless it has been put back: true, or BUSY. */
 function endUse (memory, lease, left) {
@@ -277,5 +274,6 @@ function close (memory, discards) {
 }
 
 module.exports = {
-  clear, close, defer, endBatch, endUse, idle, idled, owing, owingOn, owingQuietly, put, putBack, recover, take, takeMany
+  clear, close, defer, endBatch, endUse, idle, idled, owing, owingOn, owingQuietly, put, putBack, recover, take,
+  takeMany
 }

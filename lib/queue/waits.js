@@ -177,7 +177,7 @@ class QueueWaiter extends Waiter {
     this.leave()
     this.dequeue()
     this.resolve(found)
-    this.note(found === ENDED ? 'ended' : 'acquired')
+    publishWait(this, found === ENDED ? 'ended' : 'acquired')
   }
 
   /** Ends its waiting without success. A notification that it has not used goes to another waiter. */
@@ -186,18 +186,13 @@ class QueueWaiter extends Waiter {
     if (state === OVER) return
     this.leave()
     if (state !== TRIES && state !== AT_EVENTS) this.forwardNotify()
-    this.note(outcome)
+    publishWait(this, outcome)
   }
 
   forwardNotify () {
     const { side } = this
     if (this.isForLock) agent().notifyWaiting(side.lock.word.address, 1)
     side.wake(1)
-  }
-
-  /** Notes its outcome. */
-  note (outcome) {
-    publishWait(this.since, this.memory, this.mode, outcome)
   }
 
   prepare () {

@@ -1,6 +1,6 @@
 'use strict'
 
-/** Calls of the native library by engines, their errors and answers, and the locks that it has granted. */
+/** The native library for engines: calls, errors, answers, and locks that it has granted. */
 
 const { getSystemErrorName } = require('util')
 const { agent } = require('../../agent/find-agent')
