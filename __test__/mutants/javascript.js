@@ -24,8 +24,7 @@ const functions = 'lib/atomics/functions.js'
 const waitSignals = 'lib/atomics/signals.js'
 const queueSteps = 'lib/queue/steps.js'
 const queueMemory = 'lib/queue/memory.js'
-const queuePositions = 'lib/queue/positions.js'
-const queueBlocking = 'lib/queue/blocking.js'
+const queueLayout = 'lib/queue/layout.js'
 const queueWaits = 'lib/queue/waits.js'
 const condition = 'lib/locks/condition.js'
 const barrier = 'lib/locks/barrier.js'
@@ -570,14 +569,14 @@ module.exports = [
     ['a thread in a step of a queue owes nothing', 'begun.owed = list.addEntry(memory.filled, OWED_TO_ALL)', '0'],
     ['a thread in a step of a queue owes putters nothing', 'requestOf(OWED, PUT_RETURNS)', 'OWED'],
     ['a step of a queue that a time limit has interrupted stays so',
-      'if (begun.state !== IDLE) undo(list)',
+      'if (begun.memory !== undefined) undo(list)',
       ''],
     ['a message whose use was interrupted as it began stays in use',
       'lease = lease.next) memory.removeLease(lease)',
       'lease = lease.next);']
   ]),
   ...of(queueSteps, { test: 'locks/queue-states' }, [
-    ['a step that was interrupted is not undone', '  if (begun.state !== IDLE) undo(list)\n', '']
+    ['a step that was interrupted is not undone', '  if (begun.memory !== undefined) undo(list)\n', '']
   ]),
   ...of('lib/queue/reading.js', { test: 'locks/queue-iterators' }, [
     ['a message that was taken, and not delivered, is lost with its iterator',
@@ -606,7 +605,7 @@ module.exports = [
       'if (found === ENDED) emptied.raise(Infinity)',
       'if (found === ENDED) emptied.raise(0)']
   ]),
-  ...of(queueBlocking, { test: 'locks/queue-values' }, [
+  ...of(queueSteps, { test: 'locks/queue-values' }, [
     ['a value is written once there is room', '      if (mode === PUT) argument.keep()\n', '']
   ]),
   ...of('lib/queue/index.js', { test: 'locks/queue-values' }, [
@@ -625,7 +624,7 @@ module.exports = [
       'lease !== undefined; lease = lease.next',
       'lease !== undefined; lease = undefined']
   ]),
-  ...of(queuePositions, { test: 'locks/queue-waits' }, [
+  ...of(queueLayout, { test: 'locks/queue-waits' }, [
     ['the numbers of a queue are those of several moments',
       'if (load(words, HEAD) !== head || load(words, FREED) !== freed) continue',
       '']
@@ -667,7 +666,7 @@ module.exports = [
       '  clear(memory)\n  memory.idled.raise(Infinity)\n',
       '']
   ]),
-  ...of(queueBlocking, { test: 'locks/queue-idle' }, [
+  ...of(queueSteps, { test: 'locks/queue-idle' }, [
     ['a thread that blocks to put is not counted', 'mode === PUT ? waitToPut : waitAndStep', 'waitAndStep'],
     ['a thread that waits for itself until it is idle blocks',
       'if (memory.isStuck(mode)) throw',
@@ -675,14 +674,14 @@ module.exports = [
     ['threads that all block to put do so for ever', 'if (isMarked) refuseCycle(memory, caller)', ''],
     ['a put with a timeout is part of a ring', 'mode === PUT && timeout === Infinity', 'mode === PUT']
   ]),
-  ...of(queuePositions, { test: 'locks/queue-idle' }, [
+  ...of(queueLayout, { test: 'locks/queue-idle' }, [
     ['a queue is idle though somebody waits to put', ' && load(words, PUTTERS) <= 0', '']
   ]),
   ...of(queueWaits, { test: 'locks/queue-idle' }, [
     ['promises that wait to put are counted for ever', 'list.removePutter(serial, entry, putting)', ''],
     ['the last promise that gives up to put tells nobody', '    idled(this.memory)\n', '']
   ]),
-  ...of(queuePositions, { test: 'locks/queue-retry' }, [
+  ...of(queueLayout, { test: 'locks/queue-retry' }, [
     ['a message that is put back last comes at once',
       'store(words, at + DUE, this.tail + 1)',
       'store(words, at + DUE, words[HEAD] + 1)'],
@@ -703,10 +702,10 @@ module.exports = [
     ['what was put back last survives a clear', 'for (; this.hasDeferred && this.drop', 'for (; false && this.drop'],
     ['the next message in a slot has the deaths of the last', '    words[at + DEATHS] = 0\n', '']
   ]),
-  ...of(queuePositions, { test: 'locks/queue-retry' }, [
+  ...of(queueLayout, { test: 'locks/queue-retry' }, [
     ['what was put back last counts as in use', ' + this.distance(first, end)', '']
   ]),
-  ...of(queueBlocking, { test: 'locks/observe/stalls' }, [
+  ...of(queueSteps, { test: 'locks/observe/stalls' }, [
     ['a step of a wait for room begins it anew', 'wait.began = observer.goesOn(wait.began)', 'void 0']
   ]),
   ...of('lib/agent/ending.js', { test: 'locks/observe/ended' }, [

@@ -362,7 +362,7 @@ class RobustList extends Entries {
 
 /** Makes the record of a queue's step: see queue/steps.js. */
 function newStep () {
-  const step = { __proto__: null, state: 'idle', memory: undefined, lease: undefined }
+  const step = { __proto__: null, memory: undefined, lease: undefined }
   // The serial number of the notification that it owes; that of its entry as a putter, and the index of that.
   step.owed = step.putter = step.entry = 0
   return step

@@ -18,7 +18,6 @@ const {
   assertFunction, assertNoPromise, assertSynchronous, assertWorker, signalOption, waitLimits, waitOptions
 } = require('../waiting/wait-options')
 const { assertWithin, initView, defineView, newMemory } = require('../view')
-const { blocking, calling } = require('./blocking')
 const { FORMATS, write } = require('./format')
 const { MOST_BYTES, MOST_CAPACITY, bytesOf } = require('./layout')
 const { BUSY, ENDED, IDLE, PUT, TAKE, USE, QueueMemory, memoryOf } = require('./memory')
@@ -26,7 +25,7 @@ const {
   Messages, MessagesAsync, ended, forever, readBatch, readBatchInTurn, valueInTurn, valueInUse, valueOf
 } = require('./reading')
 const {
-  clear, close, defer, endUse, idle, owing, owingOn, put, putBack, recover, take, takeMany
+  blocking, calling, clear, close, defer, endUse, idle, owing, owingOn, put, putBack, recover, take, takeMany
 } = require('./steps')
 const { isPutting, promised } = require('./waits')
 

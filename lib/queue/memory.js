@@ -20,7 +20,7 @@
  * | end of use: MARK | a message that has come back | a taker |
  * | end of use: LEASE, the ring, FREED | a lost slot | whoever has the take lock next |
  *
- * positions.js has those of messages that are put back behind all that wait.
+ * layout.js has those of messages that are put back behind all that wait.
  *
  * # What a taker finds
  * It looks in this order, and writes these words:
@@ -57,9 +57,8 @@ const format = require('./format')
 const {
   RETURNS, FILLED, IDLE_RETURNS, IDLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUTTERS, PUT_RETURNS, EMPTIED,
   TAKE_LOCK, HEAD, FREED, READY: TAIL_READ, LOOKED, DISCARD, AWAITED, DEFERRED: DEFERRED_BEGIN, DEFERRED_END, RING,
-  LEASE, MARK, ATTEMPT, SIZE, DUE, DEATHS, BYTES, bytesOf
+  LEASE, MARK, ATTEMPT, SIZE, DUE, DEATHS, BYTES, Lease, Positions, bytesOf
 } = require('./layout')
-const { Lease, Positions } = require('./positions')
 const { InnerLock, Side } = require('./side')
 
 // The answers of a step that finds nothing to do: nothing now; another thread is inside such a step; the queue is

@@ -15,9 +15,8 @@ const { createArray, createMap, setPrototypeOf, shield } = require('../util/intr
 const { queueUnreadable } = require('../waiting/errors')
 const { UNLIMITED } = require('../waiting/wait-options')
 const Steps = require('../waiting/wait-steps')
-const { calling, isInVain } = require('./blocking')
 const { BUSY, ENDED, TAKE, USE } = require('./memory')
-const { endBatch, endUse, owingOn, putBack, take } = require('./steps')
+const { calling, endBatch, endUse, isInVain, owingOn, putBack, take } = require('./steps')
 const { later, promised } = require('./waits')
 
 const ArrayPrototype = Array.prototype

@@ -1,29 +1,24 @@
 'use strict'
 
 /**
- * The steps of a queue, and whom they notify; and how they are carried out. memory.js says what they do.
+ * The steps of a queue: whom they notify, how they are carried out, and how a thread blocks for them. memory.js says
+ * what they do. Here are calls described, too, also those that await.
  *
- * # The state of a thread's step
- * `begun` is the record of the step in which this thread is; all copies of the package share it. A time limit of `vm`
- * may interrupt a step anywhere; then none of its code runs any more, also no `finally`.
- *
- * | state | what runs | a step that begins meanwhile |
- * |---|---|---|
- * | IDLE | no step | makes it INSIDE |
- * | INSIDE | the package's code, native code, sleep | finds this one interrupted, and undoes it |
- *
- * `owingQuietly` makes it INSIDE and IDLE again, and `undo` IDLE. No program's code runs within a step.
+ * `begun` is the record of the step in which this thread is; all copies of the package share it. Only within a step it
+ * has a `memory`. No program's code runs there. But a time limit of `vm` may interrupt a step anywhere; then none of its
+ * code runs any more, also no `finally`. So a step that finds another one begun undoes that.
  */
 
 const { agent } = require('../agent/find-agent')
 const { add } = require('../util/intrinsics')
-const { OWED, requestOf } = require('../holding/request')
+const { deadlock, deadlockOfPutters, timeoutError } = require('../waiting/errors')
+const { NOTIFIED, WAIT_KINDS } = require('../waiting/kinds')
+const observer = require('../waiting/observer')
+const { blockFor, countdown } = require('../waiting/wait-until')
+const { NOTIFICATION, OWED, requestOf } = require('../holding/request')
 const theList = require('../holding/the-list')
 const { PUT_RETURNS } = require('./layout')
-const { BUSY, ENDED, NOTHING } = require('./memory')
-
-const IDLE = 'idle'
-const INSIDE = 'inside'
+const { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE } = require('./memory')
 
 /** A notification that is owed to all who wait for a queue. */
 const OWED_TO_ALL = requestOf(OWED, PUT_RETURNS)
@@ -53,17 +48,15 @@ function owingOn (memory, step, argument, left) {
 function owingQuietly (memory, step, argument, left) {
   const list = theList()
   const { begun } = list.queues
-  if (begun.state !== IDLE) undo(list)
+  if (begun.memory !== undefined) undo(list)
   // Where the entry is, unless others move.
   const entry = list.length
   begun.memory = memory
-  begun.state = INSIDE
   const owed = begun.owed = list.addEntry(memory.filled, OWED_TO_ALL)
   try {
     return step(memory, argument, left)
   } finally {
     list.removeEntry(owed, entry)
-    begun.state = IDLE
     begun.memory = begun.lease = undefined
   }
 }
@@ -86,9 +79,10 @@ function undo (list) {
   }
   list.removeEntry(owed, 0)
   begun.putter = begun.owed = 0
-  begun.state = IDLE
   begun.memory = begun.lease = undefined
 }
+
+// ——— The steps ———
 
 // What `withLock` does.
 const putNow = (memory, written) => memory.putNow(written)
@@ -273,7 +267,108 @@ function close (memory, discards) {
   discarded(memory)
 }
 
+// ——— Blocking ———
+
+/** What a thread does that waits in vain, by mode: see `isStuck`. */
+const STUCK = []
+STUCK[PUT] = STUCK[TAKE] = STUCK[USE] = 'has all messages in use of'
+STUCK[IDLE] = 'has a message in use of'
+
+/**
+ * Blocks until a step succeeds or the queue has ended. Returns its answer. The caller has asked for stack. Throws a
+ * TimeoutError. `wait`: see `calling`.
+ */
+function blocking (memory, wait) {
+  const { mode, step, argument, timeout } = wait
+  const left = countdown(timeout)
+  let found
+  try {
+    found = owingQuietly(memory, step, argument, left)
+    if (found === NOTHING && timeout !== 0) {
+      // The value is written at the call.
+      if (mode === PUT) argument.keep()
+      wait.place = observer.callHere()
+      wait.sample = observer.sample()
+      const since = observer.waits()
+      found = owingQuietly(memory, mode === PUT ? waitToPut : waitAndStep, wait, left)
+      publishWait({ since, memory, mode }, isInVain(found) ? 'timed-out' : found === ENDED ? 'ended' : 'acquired')
+    }
+  } finally {
+    agent().door.open()
+  }
+  if (isInVain(found)) throw lateError(memory, wait)
+  return found
+}
+
+/** Waits as `waitAndStep`. Until its end the queue counts this thread among those that wait to put. */
+function waitToPut (memory, wait, left) {
+  const list = theList()
+  const { begun } = list.queues
+  begun.entry = list.length
+  begun.putter = list.addEntry(memory.putting, PUTTING)
+  try {
+    return waitAndStep(memory, wait, left)
+  } finally {
+    list.removePutter(begun.putter, begun.entry, memory.putting)
+    begun.putter = 0
+    idled(memory)
+  }
+}
+
+/** Blocks for a step. Returns its answer; NOTHING or BUSY if the time is over. */
+function waitAndStep (memory, wait, left) {
+  const { mode, step, argument, timeout, caller } = wait
+  const side = memory.sideOf(mode)
+  const list = theList()
+  const { begun } = list.queues
+  for (;;) {
+    // It waits for messages that come after the look that follows.
+    const { count } = side
+    const found = step(memory, argument, left)
+    // It may have been notified.
+    if (found === BUSY) side.wake(1)
+    if (found !== NOTHING || left() === 0) return found
+    if (memory.isStuck(mode)) throw deadlock(caller, memory.first, NOTIFIED[mode], STUCK[mode])
+    const isMarked = mode === PUT && timeout === Infinity && memory.leases > 0
+    if (isMarked) refuseCycle(memory, caller)
+    wait.began = observer.goesOn(wait.began)
+    // Threads wait at the second word of the events.
+    blockFor(side.second.address, count, left(), mode + WAIT_KINDS * (side.at + 1), wait.place, wait.sample)
+    if (isMarked) list.resumePutter(begun.putter, begun.entry, PUTTING)
+  }
+}
+
+/** Throws if all users of the queue would block in `put`; otherwise notes that this one does. */
+function refuseCycle (memory, caller) {
+  const { native: { binding } } = agent()
+  const list = theList()
+  const index = list.indexOf(list.queues.begun.putter, list.queues.begun.entry)
+  const threads = binding.blockPutter(index, memory.first.address, memory.capacity)
+  if (threads !== null) throw deadlockOfPutters(caller, memory.first, threads)
+}
+
+const isInVain = (found) => found === NOTHING || found === BUSY
+
+/**
+ * Notes the end of a wait for diagnostics. The caller opens the door. `since`: of the observer's `waits`.
+ * @param {'acquired' | 'ended' | 'timed-out' | 'aborted'} outcome
+ */
+function publishWait ({ since, memory: { first: word }, mode }, outcome) {
+  if (since !== undefined) observer.waited(since, { word, request: requestOf(NOTIFICATION, mode) }, outcome)
+}
+
+const lateError = ({ first }, { mode, timeout }) => timeoutError(first, NOTIFIED[mode], timeout)
+
+/**
+ * Describes a call: its step, how long it waits for that, and, while it blocks, where and since when.
+ * @param {object} limits the options of the call
+ */
+const calling = (mode, step, argument, limits, caller) => {
+  const { timeout, signal } = limits
+  return { mode, step, argument, limits, timeout, signal, caller, place: 0, sample: undefined, began: undefined }
+}
+
 module.exports = {
-  clear, close, defer, endBatch, endUse, idle, idled, owing, owingOn, owingQuietly, put, putBack, recover, take,
-  takeMany
+  blocking, calling, clear, close, defer, endBatch, endUse, idle, idled, isInVain, lateError, owing, owingOn,
+  owingQuietly, publishWait, put, putBack, recover, take, takeMany
 }

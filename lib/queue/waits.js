@@ -34,9 +34,8 @@ const { Steps, Waiter } = require('../waiting/waiter')
 const { countdown } = require('../waiting/notice')
 const { OWED, LOCKED } = require('../holding/request')
 const theList = require('../holding/the-list')
-const { isInVain, lateError, publishWait } = require('./blocking')
 const { BUSY, ENDED, NOTHING, PUT, PUTTING, memoryOf } = require('./memory')
-const { idled, owing, owingQuietly } = require('./steps')
+const { idled, isInVain, lateError, owing, owingQuietly, publishWait } = require('./steps')
 
 const TRIES = 'tries'
 const AT_EVENTS = 'at events'
@@ -312,7 +311,7 @@ class Putter extends QueueWaiter {
 /** Whether promises of this thread put into the queue. */
 const isPutting = (memory) => theList().queues.lineCount !== 0 && lineOf(memory) !== undefined
 
-/** Carries out a step by a promise. Resolves with its answer, or LATE. `wait`: see `calling` in blocking.js. */
+/** Carries out a step by a promise. Resolves with its answer, or LATE. `wait`: see `calling` of steps.js. */
 const later = (memory, wait, steps) => new Promise((resolve, reject) => {
   const Kind = wait.mode === PUT ? Putter : QueueWaiter
   new Kind(memory, wait, steps, resolve, reject).go()
@@ -321,7 +320,7 @@ const later = (memory, wait, steps) => new Promise((resolve, reject) => {
 /**
  * Carries out a step at once, or when it is its turn. Returns a promise that `ref` and `unref` know.
  * @param {object} form what the method does. What these throw, the promise rejects with:
- *   - `describe(memory, argument, limits, caller, steps)` describes the step, by `calling` of blocking.js
+ *   - `describe(memory, argument, limits, caller, steps)` describes the step, by `calling` of steps.js
  *   - `optionsOf(options, caller)` validates the options
  *   - `finish(found, memory, argument, wait)` makes the method's result of the step's answer
  *   - `isAsync`: whether that is mostly a promise, which is awaited: to return it would call a patched `then`

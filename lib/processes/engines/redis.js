@@ -188,7 +188,7 @@ module.exports = function redis (client, options) {
     }
     if (!Array.isArray(answer)) return Number(answer)
     const [token, died] = answer
-    const grant = new Lease(lease, sent, new Lock(link, keys, holder))
+    const grant = new Lease(lease, sent, lockOf(link, keys, holder))
       .begin({ token, ownerDied: String(died) === '1', maxHold, from: sent })
     if (!signal.aborted) return grant
     await grant.release(grant.ownerDied)
@@ -267,22 +267,16 @@ module.exports = function redis (client, options) {
   })
 }
 
-/** A lock on the server. */
-class Lock {
-  constructor (link, keys, holder) {
-    Object.assign(this, { link, keys, holder })
+/** Returns a lock on the server, for its lease. */
+function lockOf (link, keys, holder) {
+  const run = async (script, argument) =>
+    Number(await link.ask(server => server.run(script, keys, holder, argument))) === 1
+  return {
+    renew: milliseconds => run(RENEW, Math.ceil(milliseconds)),
+    // By no script: a server that lacked it would be asked again, behind a release that has been sent meanwhile.
+    held: async () => String(await link.ask(server => server.ask(['GET', keys[0]]))) === holder,
+    release: died => run(RELEASE, Number(died))
   }
-
-  async ask (script, ...more) {
-    return Number(await this.link.ask(server => server.run(script, this.keys, this.holder, ...more))) === 1
-  }
-
-  renew (milliseconds) { return this.ask(RENEW, Math.ceil(milliseconds)) }
-
-  /** By no script: a server that lacked it would be asked again, behind a release that has been sent meanwhile. */
-  async held () { return String(await this.link.ask(server => server.ask(['GET', this.keys[0]]))) === this.holder }
-
-  release (died) { return this.ask(RELEASE, Number(died)) }
 }
 
 /** @throws {TypeError} it is no client of one server */
