@@ -153,12 +153,13 @@ function watchSteps (t) {
   const { queues } = theList()
   const seen = new Set()
   const watched = step => {
-    let { state } = step
-    return Object.defineProperty(step, 'state', {
-      get: () => state,
+    let { memory } = step
+    const stateOf = memory => memory === undefined ? 'no step' : 'inside'
+    return Object.defineProperty(step, 'memory', {
+      get: () => memory,
       set (next) {
-        seen.add(`${state} → ${next}`)
-        state = next
+        seen.add(`${stateOf(memory)} → ${stateOf(next)}`)
+        memory = next
       }
     })
   }
@@ -186,15 +187,15 @@ test('steps that a time limit has interrupted are undone by the next one', t => 
   // An interrupt of the package's own code.
   const puts = () => { for (;;) { other.tryPut(8); other.tryTake() } }
   const interruptInside = () => {
-    for (let n = 0; n < 100 && theList().queues.begun.state !== 'inside'; n++) interrupt(puts)
-    assert.strictEqual(theList().queues.begun.state, 'inside')
+    for (let n = 0; n < 100 && theList().queues.begun.memory === undefined; n++) interrupt(puts)
+    assert.notStrictEqual(theList().queues.begun.memory, undefined)
   }
   interruptInside()
   other.clear()
   for (let n = 0; n < other.capacity; n++) assert.ok(other.tryPut(n))
   assert.deepStrictEqual(other.tryTakeMany(9), [0, 1, 2, 3])
   assert.deepStrictEqual([other.inUse, theList().length], [0, 0])
-  assert.deepStrictEqual(Array.from(seen).sort(), ['idle → inside', 'inside → idle'])
+  assert.deepStrictEqual(Array.from(seen).sort(), ['inside → no step', 'no step → inside'])
 })
 
 test('methods that a program puts into Buffer.prototype are not called within a step', t => {

@@ -5,7 +5,7 @@
  * what they do. Here are calls described, too, also those that await.
  *
  * `begun` is the record of the step in which this thread is; all copies of the package share it. Only within a step it
- * has a `memory`. No program's code runs there. But a time limit of `vm` may interrupt a step anywhere; then none of its
+ * has a `memory`. No program's code runs there. A time limit of `vm` may interrupt a step anywhere; then none of its
  * code runs any more, also no `finally`. So a step that finds another one begun undoes that.
  */
 

@@ -87,25 +87,18 @@ function openingError (error, file, byteLength) {
 /** Returns the functions that await answers, by the numbers of their requests: of all copies of the package. */
 function waits () {
   const { native } = agent()
-  if (native.files === undefined) native.files = new Deliveries(native.binding)
+  if (native.files === undefined) native.files = { waits: new Map(), deliver }
   return native.files.waits
 }
 
-class Deliveries {
-  constructor (binding) {
-    this.binding = binding
-    this.waits = new Map()
-  }
-
-  deliver () {
-    const { binding, waits } = this
-    for (let answer = binding.filesNext(); answer !== null; answer = binding.filesNext()) {
-      const outcome = outcomeOf(answer)
-      const request = agent().native.floats[COUNT]
-      const settle = waits.get(request)
-      waits.delete(request)
-      if (settle !== undefined) settle(outcome)
-    }
+function deliver () {
+  const { binding, files: { waits }, floats } = agent().native
+  for (let answer = binding.filesNext(); answer !== null; answer = binding.filesNext()) {
+    const outcome = outcomeOf(answer)
+    const request = floats[COUNT]
+    const settle = waits.get(request)
+    waits.delete(request)
+    if (settle !== undefined) settle(outcome)
   }
 }
 

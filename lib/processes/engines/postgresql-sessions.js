@@ -16,14 +16,8 @@ const TOO_MANY = '53300'
 const TEXT = { getTypeParser: () => text => text }
 
 /** Settings that notice dead clients, also while they wait. A server on another system may refuse one of them. */
-const WATCHFUL = {
-  client_connection_check_interval: '1s',
-  tcp_keepalives_idle: '5',
-  tcp_keepalives_interval: '5',
-  tcp_keepalives_count: '2'
-}
-
-const SETTINGS = Object.entries(WATCHFUL).map(([name, value]) => `('${name}', '${value}')`).join(', ')
+const WATCHFUL = `('client_connection_check_interval', '1s'),
+  ('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '2')`
 
 /** Has the server end a session that says nothing for so long; 0: it need not say anything. */
 const idle = milliseconds => `SET idle_session_timeout = ${Math.ceil(milliseconds)};`
@@ -39,7 +33,7 @@ const begin = lease => `
   DO $$
     DECLARE setting record;
     BEGIN
-      FOR setting IN SELECT * FROM (VALUES ${SETTINGS}) AS all_of_them (name, value) LOOP
+      FOR setting IN SELECT * FROM (VALUES ${WATCHFUL}) AS all_of_them (name, value) LOOP
         BEGIN
           PERFORM set_config(setting.name, setting.value, false);
         EXCEPTION WHEN OTHERS THEN
