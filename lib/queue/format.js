@@ -14,7 +14,7 @@ const { Buffer } = require('buffer')
 const { types: { isSharedArrayBuffer } } = require('util')
 const { deserialize, serialize: serializeByV8 } = require('v8')
 const {
-  TypeError, TypedArrayLength, apply, bare, bufferOf, byteOffsetOf, getOwnPropertyDescriptor, nameOf, parse,
+  TypeError, TypedArrayLength, apply, bare, bufferOf, byteOffsetOf, nameOf, parse,
   setPrototypeOf, stringify, values
 } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
@@ -72,16 +72,6 @@ bare(Written)
 
 const isUint8Array = (value) => isObject(value) && nameOf(value) === 'Uint8Array'
 
-/** @throws {TypeError} a lock or a SharedArrayBuffer: a message is a copy, and they are not copied */
-function refuseShared (value, caller) {
-  if (!isObject(value)) return
-  const buffer = getOwnPropertyDescriptor(value, 'buffer')
-  if (isSharedArrayBuffer(value) || (buffer !== undefined && isSharedArrayBuffer(buffer.value))) {
-    throw new TypeError(caller + ': value must not be a lock or a SharedArrayBuffer: a message is a copy. Share it ' +
-      'by postMessage or workerData')
-  }
-}
-
 /**
  * Writes a value.
  * @param {number} format CLONE or TEXT
@@ -96,7 +86,9 @@ function write (value, format, caller) {
     if (size === 0) assertAttached(value, caller)
     return new Written(RAW, size, value, undefined)
   }
-  refuseShared(value, caller)
+  if (isSharedArrayBuffer(value)) {
+    throw new TypeError(caller + ': value must not be a SharedArrayBuffer: a message is a copy')
+  }
   if (format === CLONE) {
     const bytes = serialize(value, caller)
     return new Written(CLONE, TypedArrayLength(bytes), bytes, undefined)
@@ -122,7 +114,8 @@ function serialize (value, caller) {
   } catch (error) {
     const { message, name } = Object(error)
     if (name !== 'Error' || !/not be cloned/.test(message)) throw error
-    throw new TypeError(caller + ': value must be one that v8.serialize takes: ' + message)
+    throw new TypeError(caller + ': value must be one that v8.serialize takes: ' + message +
+      ' Share locks by postMessage')
   }
 }
 

@@ -88,7 +88,7 @@ class Queue {
   }
 
   putAsync (value, options) {
-    return promised(PUT_ASYNC, this, value, options)
+    return promised('putAsync', PUT_ASYNC, this, value, options)
   }
 
   take (options) {
@@ -106,7 +106,7 @@ class Queue {
   }
 
   takeAsync (options) {
-    return promised(TAKE_ASYNC, this, undefined, options)
+    return promised('takeAsync', TAKE_ASYNC, this, undefined, options)
   }
 
   takeMany (max, options) {
@@ -124,11 +124,11 @@ class Queue {
   }
 
   takeManyAsync (max, options) {
-    return promised(TAKE_MANY_ASYNC, this, max, options)
+    return promised('takeManyAsync', TAKE_MANY_ASYNC, this, max, options)
   }
 
   use (callback, options) {
-    return promised(USE_ASYNC, this, callback, options)
+    return promised('use', USE_ASYNC, this, callback, options)
   }
 
   useSync (callback, options) {
@@ -159,7 +159,7 @@ class Queue {
   }
 
   onIdle (options) {
-    return promised(ON_IDLE, this, undefined, options)
+    return promised('onIdle', ON_IDLE, this, undefined, options)
   }
 
   clear () {
@@ -168,7 +168,7 @@ class Queue {
   }
 
   clearAsync () {
-    return promised(CLEAR_ASYNC, this)
+    return promised('clearAsync', CLEAR_ASYNC, this)
   }
 
   close (options) {
@@ -230,7 +230,6 @@ function block (queue, caller, twin, describe, argument, options) {
 // ——— Forms that await: see `promised` of waits.js ———
 
 const PUT_ASYNC = {
-  caller: 'putAsync',
   describe: putting,
   finish (found) {
     if (found === ENDED) throw queueClosed('putAsync')
@@ -238,7 +237,6 @@ const PUT_ASYNC = {
 }
 
 const TAKE_ASYNC = {
-  caller: 'takeAsync',
   describe: taking,
   finish (lease) {
     if (lease === ENDED) return undefined
@@ -252,14 +250,12 @@ const TAKE_ASYNC = {
 }
 
 const TAKE_MANY_ASYNC = {
-  caller: 'takeManyAsync',
   isAsync: true,
   describe: takingMany,
   finish: (leases, memory) => readBatchInTurn(memory, leases, 'takeManyAsync')
 }
 
 const USE_ASYNC = {
-  caller: 'use',
   isAsync: true,
   optionsOf: useOptions,
   describe (_, callback, limits, caller, { call }) {
@@ -269,10 +265,9 @@ const USE_ASYNC = {
   finish: (lease, memory, callback, { limits }) => lease !== ENDED && useInTurn(memory, lease, callback, limits)
 }
 
-const ON_IDLE = { caller: 'onIdle', describe: awaitingIdle, finish: () => undefined }
+const ON_IDLE = { describe: awaitingIdle, finish: () => undefined }
 
 const CLEAR_ASYNC = {
-  caller: 'clearAsync',
   describe: (_, none, limits, caller) => calling(USE, clear, none, limits, caller),
   finish: (count) => count
 }

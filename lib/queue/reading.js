@@ -188,7 +188,6 @@ function takeNext (memory, next) {
 }
 
 const NEXT = {
-  caller: CALLER,
   isAsync: true,
   optionsOf: (signal) => ({ timeout: Infinity, signal }),
   describe: (_, next, limits, caller) => calling(TAKE, takeNext, next, limits, caller),
@@ -225,7 +224,7 @@ class MessagesAsync {
     this.next = () => {
       if (iteration.isOver) return end()
       const next = new Next(iteration)
-      return promised(NEXT, queue, next, signal, next)
+      return promised(CALLER, NEXT, queue, next, signal, next)
     }
     this.return = end
     this.throw = async (error) => {

@@ -158,13 +158,14 @@ function idle (memory, _, left) {
 
 /** Takes a message, to use it (at `place`) or for good: a Lease, NOTHING, BUSY or ENDED. */
 function take (memory, place, left) {
-  return hasTaken(memory, withLock(memory, memory.takeLock, takeNow, place, left), place === undefined)
+  return attempt(memory, takeNow, place, left, place === undefined)
 }
 
-/** Raises the events after an attempt to take. Returns its answer. `isFree`: the slot has been given back. */
-function hasTaken (memory, found, isFree) {
-  const { filled } = memory
-  if (found === NOTHING || found === BUSY) return found
+/** Attempts to take, and raises the events. Returns the answer. `isFree`: the slot has been given back. */
+function attempt (memory, step, argument, left, isFree) {
+  const { filled, takeLock } = memory
+  const found = withLock(memory, takeLock, step, argument, left)
+  if (isInVain(found)) return found
   if (found === ENDED) filled.raise(Infinity)
   else {
     if (isFree) freed(memory, 1)
@@ -175,7 +176,7 @@ function hasTaken (memory, found, isFree) {
 
 /** Takes up to `max` messages, to read them: an array of Leases without their bytes, NOTHING, BUSY or ENDED. */
 function takeMany (memory, max, left) {
-  return hasTaken(memory, withLock(memory, memory.takeLock, takeManyNow, max, left), false)
+  return attempt(memory, takeManyNow, max, left, false)
 }
 
 /** Removes the first messages of a batch, and puts back the others: true, or BUSY. */

@@ -60,9 +60,9 @@ class QueueWaiter extends Waiter {
     this.argument = argument
     this.left = countdown(timeout)
     this.state = TRIES
-    // The values of the two event words before the last attempt; undefined: it has tried once at most.
-    this.first = undefined
-    this.second = undefined
+    // The values of the two event words before the last attempt.
+    this.first = 0
+    this.second = 0
     // The serial number of the notification that this thread owes, and the index of its entry; 0: it owes none.
     this.owed = 0
     this.entry = 0
@@ -117,10 +117,14 @@ class QueueWaiter extends Waiter {
     agent().door.open()
   }
 
-  /** Tries; otherwise waits, unless there is news. */
+  /** Tries; otherwise waits. */
   tryOnce () {
     throwIfAborted(this.signal)
     if (this.state === OVER) return
+    // It waits for events that come after the look that follows.
+    const { side } = this
+    this.first = side.returns
+    this.second = side.count
     const found = this.attempt()
     if (this.state === OVER) return
     if (!isInVain(found)) {
@@ -134,17 +138,7 @@ class QueueWaiter extends Waiter {
     if (this.left() === 0) {
       this.giveWay('timed-out')
       this.resolve(LATE)
-    } else if (found === BUSY || !this.hasNews()) {
-      this.wait(found === BUSY)
-    }
-  }
-
-  /** Whether the events have gone on since this looked last. */
-  hasNews () {
-    const { first, second, side } = this
-    this.first = side.returns
-    this.second = side.count
-    return this.first !== first || this.second !== second
+    } else this.wait(found === BUSY)
   }
 
   wait (isForLock) {
@@ -325,11 +319,11 @@ const later = (memory, wait, steps) => new Promise((resolve, reject) => {
  *   - `finish(found, memory, argument, wait)` makes the method's result of the step's answer
  *   - `isAsync`: whether that is mostly a promise, which is awaited: to return it would call a patched `then`
  */
-const promised = (form, queue, argument, options, steps = new Steps()) => (
-  steps.of(carriedOut(form, queue, argument, options, steps)))
+const promised = (caller, form, queue, argument, options, steps = new Steps()) => (
+  steps.of(carriedOut(caller, form, queue, argument, options, steps)))
 
-async function carriedOut (form, queue, argument, options, steps) {
-  const { caller, describe, finish, isAsync, optionsOf = waitOptions } = form
+async function carriedOut (caller, form, queue, argument, options, steps) {
+  const { describe, finish, isAsync, optionsOf = waitOptions } = form
   const memory = memoryOf(queue)
   const wait = describe(memory, argument, optionsOf(options, caller), caller, steps)
   throwIfAborted(wait.signal)

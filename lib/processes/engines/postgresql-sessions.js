@@ -54,8 +54,7 @@ class Session {
     this.error = undefined
     /** That of the lock that it has. */
     this.lease = undefined
-    this.pid = 0
-    this.most = undefined
+    this.isUsed = false
     this.last = Promise.resolve()
     // Without a listener for errors, they would end the process.
     client.on('error', error => this.lose(error))
@@ -124,30 +123,25 @@ class Sessions {
     this.isClosed = false
   }
 
-  /** Returns one that was free, or a new one (`isNew`). */
+  /** Returns one that was free (`isUsed`), or a new one. */
   async get () {
     const used = this.takeFree()
-    if (used !== undefined) return { session: used, isNew: false }
+    if (used !== undefined) return used
     try {
-      return { session: await this.open(), isNew: true }
+      const session = await new Session(this.createClient(ANSWER)).open(this.lease, this.create)
+      this.most = session.most
+      return session
     } catch (error) {
       if (error.code !== TOO_MANY) throw error
       const freed = this.takeFree()
-      if (freed !== undefined) return { session: freed, isNew: false }
-      throw this.tooMany(error)
+      if (freed === undefined) throw this.tooMany(error)
+      return freed
     }
   }
 
   takeFree () {
-    for (let session = this.free.pop(); session !== undefined; session = this.free.pop())
-      if (!session.isLost) return session
-    return undefined
-  }
-
-  async open () {
-    const session = await new Session(this.createClient(ANSWER)).open(this.lease, this.create)
-    this.most = session.most
-    return session
+    this.free = this.free.filter(({ isLost }) => !isLost)
+    return this.free.pop()
   }
 
   tooMany (cause) {
@@ -159,6 +153,7 @@ class Sessions {
 
   /** Takes one back that has no lock. */
   keep (session) {
+    session.isUsed = true
     if (!this.isClosed && this.free.length < MOST_FREE) this.free.push(session)
     else session.end()
   }
@@ -177,7 +172,7 @@ class Sessions {
 
   async terminateAll (doomed) {
     try {
-      const { session } = await this.get()
+      const session = await this.get()
       this.doomed = undefined
       await session.ask('SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid', [doomed])
       this.keep(session)

@@ -128,12 +128,12 @@ module.exports = function postgresql (pg, config, options) {
   /** Asks once for the advisory lock. The session was free, or is a new one. */
   async function ask (key, mode, asker) {
     for (;;) {
-      const { session, isNew } = await sessions.get()
+      const session = await sessions.get()
       try {
         const { rows: [{ granted }] } = await session.ask(attempt(mode), [key, nameOf(asker)])
         return { session, granted: granted === TRUE }
       } catch (error) {
-        if (isNew) throw error
+        if (!session.isUsed) throw error
         sessions.drop() // they are as old
       }
     }
@@ -182,7 +182,7 @@ module.exports = function postgresql (pg, config, options) {
   }
 
   async function query (name) {
-    const { session } = await sessions.get()
+    const session = await sessions.get()
     const { rows } = await session.ask(statements.query, [name === undefined ? null : sqlKeyOf(schema, name)])
     sessions.keep(session)
     const entries = isGranted => rows.filter(({ granted }) => granted === isGranted).map(row => entryOf(schema, row))
