@@ -73,8 +73,8 @@ const WORDS = {
   LEASE: 0, MARK: 1, ATTEMPT: 2, SIZE: 3, DUE: 4, DEATHS: 5, BYTES: 6
 }
 const {
-  RETURNS, TAIL, PUTTERS, HEAD, FREED, LOOKED, DISCARD, DEFERRED, DEFERRED_END, RING, LEASE, MARK, ATTEMPT, DUE, DEATHS,
-  BYTES
+  RETURNS, TAIL, PUTTERS, HEAD, FREED, LOOKED, DISCARD, DEFERRED, DEFERRED_END, RING, LEASE, MARK, ATTEMPT, SIZE, DUE,
+  DEATHS, BYTES
 } = WORDS
 
 /** The limit of positions: twice a position and the closed bit fit into a word. */
@@ -253,9 +253,10 @@ class Lease {
     this.entry = 0
     // That which this thread entered before in the same step.
     this.next = undefined
-    this.size = 0
+    const size = memory.words[at + SIZE]
+    this.format = size % format.FORMATS_ROOM
+    this.size = (size - this.format) / format.FORMATS_ROOM
     this.copy = undefined
-    this.format = 0
   }
 
   get value () {

@@ -214,8 +214,6 @@ class QueueMemory extends Positions {
     // then it raises the event.
     if (load(words, at + LEASE) !== 0) return NOTHING
     const lease = new Lease(this, slot)
-    lease.format = words[at + SIZE] % format.FORMATS_ROOM
-    lease.size = (words[at + SIZE] - lease.format) / format.FORMATS_ROOM
     if (copies) this.copyOut(lease)
     if (toUse) this.addLease(lease, place)
     const next = this.pass(kind, slot, head, toUse)
@@ -281,8 +279,7 @@ class QueueMemory extends Positions {
 
   hasMessageAt (position) {
     const { words } = this
-    if (words[TAIL_READ] !== position) return true
-    words[TAIL_READ] = this.tail
+    if (words[TAIL_READ] === position) words[TAIL_READ] = this.tail
     return words[TAIL_READ] !== position
   }
 

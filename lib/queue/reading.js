@@ -152,19 +152,18 @@ class Next extends Steps {
   constructor (iteration) {
     super()
     this.iteration = iteration
-    this.pending = iteration.pending
     this.lease = undefined
     this.isOver = false
   }
 
   end () {
     super.end()
-    if (this.lease === undefined) this.pending.delete(this)
+    if (this.lease === undefined) this.iteration.pending.delete(this)
   }
 
   /** Ends it without a message: one that it has comes back. If that has been removed, it is the result. */
   withdraw (memory) {
-    this.pending.delete(this)
+    this.iteration.pending.delete(this)
     if (this.lease !== undefined && this.lease.serial === 0) return
     this.isOver = true
     if (this.lease !== undefined) owingOn(memory, putBack, this.lease)
@@ -173,7 +172,7 @@ class Next extends Steps {
 
   /** Returns the result. The message has been removed, unless it was put back. */
   given (value) {
-    this.pending.delete(this)
+    this.iteration.pending.delete(this)
     return resultOf(this.isOver ? undefined : value)
   }
 }
@@ -181,7 +180,7 @@ class Next extends Steps {
 function takeNext (memory, next) {
   // Not only of this call: it may be over before this call is one of the pending ones.
   if (next.iteration.isOver) return ENDED
-  next.pending.set(next, true)
+  next.iteration.pending.set(next, true)
   const found = take(memory, null)
   if (!isNone(found)) next.lease = found
   return found
@@ -206,7 +205,7 @@ const NEXT = {
       return next.given(value)
     } catch (error) {
       if (next.isOver) return resultOf(undefined)
-      next.pending.delete(next)
+      next.iteration.pending.delete(next)
       throw error
     }
   }

@@ -89,7 +89,7 @@ class Listener {
     this.wake = undefined
   }
 
-  get isOpen () { return this.connection !== undefined }
+  get isOpen () { return this.connection !== undefined && !this.connection.isEnded }
 
   /** Listens from now on, if that is possible. @param {import('./redis-connection').Link} link that of the news */
   async open (link) {
@@ -101,12 +101,6 @@ class Listener {
     } catch (_) {
       this.end()
     }
-  }
-
-  /** Notes that no news come any more. */
-  close () {
-    this.connection = undefined
-    this.hear()
   }
 
   end () {
