@@ -671,7 +671,9 @@ module.exports = [
     ['a thread that waits for itself until it is idle blocks',
       'if (memory.isStuck(mode)) throw',
       'if (mode !== 7 && memory.isStuck(mode)) throw'],
-    ['threads that all block to put do so for ever', 'if (isMarked) refuseCycle(memory, caller)', ''],
+    ['threads that all block to put do so for ever',
+      'if (threads !== null) throw deadlockOfPutters(caller, memory.first, threads)',
+      ''],
     ['a put with a timeout is part of a ring', 'mode === PUT && timeout === Infinity', 'mode === PUT']
   ]),
   ...of(queueLayout, { test: 'locks/queue-idle' }, [

@@ -331,21 +331,17 @@ function waitAndStep (memory, wait, left) {
     if (found !== NOTHING || left() === 0) return found
     if (memory.isStuck(mode)) throw deadlock(caller, memory.first, NOTIFIED[mode], STUCK[mode])
     const isMarked = mode === PUT && timeout === Infinity && memory.leases > 0
-    if (isMarked) refuseCycle(memory, caller)
+    if (isMarked) {
+      // Whether all users of the queue would block in `put`; otherwise it notes that this one does.
+      const index = list.indexOf(begun.putter, begun.entry)
+      const threads = agent().native.binding.blockPutter(index, memory.first.address, memory.capacity)
+      if (threads !== null) throw deadlockOfPutters(caller, memory.first, threads)
+    }
     wait.began = observer.goesOn(wait.began)
     // Threads wait at the second word of the events.
     blockFor(side.second.address, count, left(), mode + WAIT_KINDS * (side.at + 1), wait.place, wait.sample)
     if (isMarked) list.resumePutter(begun.putter, begun.entry, PUTTING)
   }
-}
-
-/** Throws if all users of the queue would block in `put`; otherwise notes that this one does. */
-function refuseCycle (memory, caller) {
-  const { native: { binding } } = agent()
-  const list = theList()
-  const index = list.indexOf(list.queues.begun.putter, list.queues.begun.entry)
-  const threads = binding.blockPutter(index, memory.first.address, memory.capacity)
-  if (threads !== null) throw deadlockOfPutters(caller, memory.first, threads)
 }
 
 const isInVain = (found) => found === NOTHING || found === BUSY
