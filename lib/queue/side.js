@@ -47,11 +47,6 @@ class InnerLock {
     if (index >= 0) this.word.release(index, INNER)
   }
 
-  /** Whether this thread has it, as in an interrupted step. Before its token is known, only the list knows that. */
-  get isHeld () {
-    return this.word.find() >= 0
-  }
-
   /** Whether the last holder died, or may have. */
   get mayBeAbandoned () {
     return agent().native.counters.peek(this.word.abandoned) !== 0

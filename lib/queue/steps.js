@@ -67,7 +67,8 @@ function undo (list) {
   const { memory, owed, putter } = begun
   if (putter !== 0) list.removePutter(putter, 0, memory.putting)
   for (let { lease } = begun; lease !== undefined; lease = lease.next) memory.removeLease(lease)
-  if (memory.takeLock.isHeld) {
+  // Before its token is known, only the list knows that this thread has it.
+  if (memory.takeLock.word.find() >= 0) {
     memory.repair()
     memory.takeLock.unlock()
   }
