@@ -14,7 +14,7 @@
 const { createArray, createMap, setPrototypeOf, shield } = require('../util/intrinsics')
 const { queueUnreadable } = require('../waiting/errors')
 const { UNLIMITED } = require('../waiting/wait-options')
-const Steps = require('../waiting/wait-steps')
+const { Steps } = require('../waiting/waiter')
 const { BUSY, ENDED, TAKE, USE } = require('./memory')
 const { calling, endBatch, endUse, isInVain, owingOn, putBack, take } = require('./steps')
 const { later, promised } = require('./waits')

@@ -11,10 +11,9 @@
 
 const { agent } = require('../agent/find-agent')
 const { add } = require('../util/intrinsics')
-const { deadlock, deadlockOfPutters, timeoutError } = require('../waiting/errors')
-const { NOTIFIED, WAIT_KINDS } = require('../waiting/kinds')
+const { NOTIFIED, WAIT_KINDS, deadlock, deadlockOfPutters, timeoutError } = require('../waiting/errors')
 const observer = require('../waiting/observer')
-const { blockFor, countdown } = require('../waiting/wait-until')
+const { blockFor, countdown } = require('../waiting/notice')
 const { NOTIFICATION, OWED, requestOf } = require('../holding/request')
 const theList = require('../holding/the-list')
 const { PUT_RETURNS } = require('./layout')

@@ -242,7 +242,7 @@ pub fn refused_cycle(process: &Process, links: &[CycleLink]) -> String {
                 let is_it = |&&(holder, held): &&(usize, Held)| holder == index && held.location == wanted;
                 let its = held.iter().find(is_it).map(|(_, held)| held);
                 let since = its.and_then(|held| process.held_since(agent, held, process.store.held_since(wanted)));
-                let taken = its.and_then(|held| agent.taken.get(held.serial));
+                let taken = its.and_then(|held| agent.notes.taken(held.serial));
                 entry(wanted, What::Holds(has), since.or(JUST_BEGUN)).with_taken(taken)
             }
             Obstacle::IsAhead(request) => Entry { call, ..entry(wanted, What::Requests(request), since) },
