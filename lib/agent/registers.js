@@ -40,7 +40,7 @@ exports.MOVES = 23
 exports.LIMIT = 24
 exports.CALL = 25
 
-// Answers: the numbers of `WaitResult` and `Answer`. The first three are results of a wait; a claim that is granted has none.
+// Answers: the numbers of native code's `Answer`. The first three are results of a wait; a granted claim has none.
 exports.RESULTS = ['ok', 'not-equal', 'timed-out', undefined, undefined, undefined]
 exports.PENDING = 3
 /** From here on, a claim is granted. */
