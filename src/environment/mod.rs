@@ -217,11 +217,11 @@ impl Environment {
             return false;
         }
         let called = self.call(self.tick, function.map(Argument::read));
-        if called.is_err() {
-            if let Some(exception) = self.take_exception() {
-                // SAFETY: on the environment's thread, in a handle scope.
-                unsafe { sys::napi_throw(self.env, exception) };
-            }
+        if called.is_err()
+            && let Some(exception) = self.take_exception()
+        {
+            // SAFETY: on the environment's thread, in a handle scope.
+            unsafe { sys::napi_throw(self.env, exception) };
         }
         // SAFETY: opened above.
         unsafe { sys::napi_close_handle_scope(self.env, scope) };
