@@ -9,7 +9,6 @@ const { AsyncResource } = require('async_hooks')
 const { agent } = require('../agent/find-agent')
 const { bare, createMap, nextTick, now } = require('../util/intrinsics')
 const { LEASE, amountOf, described, isNamed, isVisible, kindOf, requestIn } = require('../holding/request')
-const { completeCycle, completeEntry, stackTexts } = require('../waiting/errors')
 
 // Opened at once: later, a changed `Array.prototype` would end the process in Node's loader (14 to 16).
 const waitChannel = open('atomics-waitasync:wait')
@@ -89,7 +88,8 @@ exports.stalled = function stalled ({ entry, more, holders, cycle }, since) {
   try {
     // Another report of the same waits has them. Native code also leaves out entries that no string can hold.
     if (!stallChannel.hasSubscribers || entry === undefined) return
-    const message = messageOf(entry, more, holders, cycle)
+    const { threadId } = entry
+    const message = { entry, more, holders, ...cycle !== undefined && { cycle }, threadId }
     agent().door.note(() => {
       const publish = () => stallChannel.publish(message)
       if (since === undefined) publish()
@@ -105,16 +105,6 @@ exports.publishStall = function publishStall (message) {
   if (!stallChannel.hasSubscribers) return
   agent().door.note(() => stallChannel.publish(message))
   agent().door.open()
-}
-
-/** Makes the message of a report. It completes native code's entries. */
-function messageOf (entry, more, holders, cycle) {
-  const stackText = stackTexts(agent().native.binding)
-  completeEntry(entry, stackText)
-  for (let n = 0; n < holders.length; n++) completeEntry(holders[n], stackText)
-  const { threadId } = entry
-  if (cycle === undefined) return { entry, more, holders, threadId }
-  return { entry, more, holders, cycle: completeCycle(cycle, stackText), threadId }
 }
 
 /**

@@ -3,17 +3,17 @@
 /** `snapshot()`: the holds, waits and cycles of this process. */
 
 const { agent } = require('../agent/find-agent')
-const { TypeError } = require('../util/intrinsics')
+const { TypeError, createMap } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
-const { completeEntry, parseList, stackTexts } = require('../waiting/errors')
+const { parseList } = require('../waiting/errors')
 
 exports.snapshot = function snapshot () {
   const { binding } = agent().native
-  const state = parseList(binding.snapshot, 'snapshot')
-  const stackText = stackTexts(binding)
-  const { held, waiting, cycles } = state
-  for (let n = 0; n < held.length; n++) completeEntry(held[n], stackText)
-  for (let n = 0; n < waiting.length; n++) completeEntry(waiting[n], stackText)
+  const { held, waiting, cycles } = parseList(binding.snapshot, 'snapshot')
+  // By native code's numbers.
+  const stacks = createMap()
+  complete(held, binding, stacks)
+  complete(waiting, binding, stacks)
   for (let n = 0; n < cycles.length; n++) {
     for (let k = 0; k < cycles[n].length; k++) {
       // Indices: see `write_link` in core/src/observe/rows.rs.
@@ -23,6 +23,21 @@ exports.snapshot = function snapshot () {
     }
   }
   return { held, waiting, cycles }
+}
+
+/** Completes entries: those have the numbers of their stacks, if stalls are reported. Each stack is asked for once. */
+function complete (entries, binding, stacks) {
+  const stackText = (number) => {
+    if (!stacks.has(number)) stacks.set(number, binding.stackText(number))
+    return stacks.get(number)
+  }
+  for (let n = 0; n < entries.length; n++) {
+    const entry = entries[n]
+    if (entry.taken !== undefined) entry.taken = stackText(entry.taken)
+    if (entry.called !== undefined) entry.called = stackText(entry.called)
+    // It is not known of a promise of `Atomics.waitAsync` itself.
+    if (entry.milliseconds === null) entry.milliseconds = NaN
+  }
 }
 
 /** The codes with which Node-API refuses a value because of its type. */

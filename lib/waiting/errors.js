@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * What users read of locks and waits: nouns, entries of snapshots, errors.
+ * What users read of locks and waits: nouns, cycles, errors.
  *
  * The errors can be made even where `Error.prototype` is frozen, so that assigning a name would throw.
  *
@@ -10,7 +10,7 @@
  */
 
 const {
-  Error, RangeError, String, TypedArrayLength, captureStackTrace, createMap, define, keys, parse
+  Error, RangeError, String, TypedArrayLength, captureStackTrace, define, keys, parse
 } = require('../util/intrinsics')
 const { describe, isObject, quote } = require('../util/values')
 
@@ -76,40 +76,10 @@ function parseList (list, caller) {
   return parse(json)
 }
 
-/** Makes a function that returns stacks' texts by native code's numbers. Native code is asked for each once. */
-function stackTexts (binding) {
-  const texts = createMap()
-  return (number) => {
-    if (!texts.has(number)) texts.set(number, binding.stackText(number))
-    return texts.get(number)
-  }
-}
-
-/**
- * Completes an entry of native code: that has the number of its stack, if stalls are reported. See `Row::write_fields`
- * in core/src/observe/rows.rs. Returns the entry.
- */
-function completeEntry (entry, stackText) {
-  if (entry.taken !== undefined) entry.taken = stackText(entry.taken)
-  if (entry.called !== undefined) entry.called = stackText(entry.called)
-  // It is not known of a promise of `Atomics.waitAsync` itself.
-  if (entry.milliseconds === null) entry.milliseconds = NaN
-  return entry
-}
-
-/** Completes a cycle's links. Returns them. */
-function completeCycle (links, stackText) {
-  for (let n = 0; n < links.length; n++) {
-    completeEntry(links[n].holds, stackText)
-    completeEntry(links[n].waitsFor, stackText)
-  }
-  return links
-}
-
 /** Reads the cycle that refused this thread's last claim, and its text. */
 function cycleOf (binding) {
   const { text, links: cycle } = parse(binding.cycle())
-  return { text, cycle: completeCycle(cycle, stackTexts(binding)) }
+  return { text, cycle }
 }
 
 // ——— Errors ———
@@ -232,7 +202,7 @@ function throwIfAborted (signal, reasonOf = readReason) {
 }
 
 module.exports = {
-  LATE, NOTIFIED, WAIT_KINDS, abortReason, completeCycle, completeEntry, createError, cycleOf, deadlock, deadlockCycle,
-  deadlockOfPutters, hideFrames, nameOfOwner, notLocked, nounOf, parseList, queueClosed, queueUnreadable, readReason,
-  reentry, stackTexts, throwIfAborted, timeoutError, unlessLate, waitKinds, withCause
+  LATE, NOTIFIED, WAIT_KINDS, abortReason, createError, cycleOf, deadlock, deadlockCycle, deadlockOfPutters, hideFrames,
+  nameOfOwner, notLocked, nounOf, parseList, queueClosed, queueUnreadable, readReason,
+  reentry, throwIfAborted, timeoutError, unlessLate, waitKinds, withCause
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::rows::{Stack, cycle_rows, is_for_message, may_be_pause, row, write_cycle};
+use super::rows::{cycle_rows, is_for_message, may_be_pause, shown_row, write_cycle};
 use super::sentences::cycle_text;
 use super::snapshot::Snapshot;
 use super::survey::Entry;
@@ -230,7 +230,7 @@ impl<'a> Reports<'a> {
         let snapshot = &self.snapshot;
         let mut waits = snapshot.cycles[index].iter().map(|link| link.waits_for);
         let entry = waits.find(|&wait| !snapshot.waiting[wait].blocked).unwrap_or(due);
-        let text = cycle_text(&cycle_rows(snapshot, &snapshot.cycles[index], Stack::shown)).trim_end().to_owned();
+        let text = cycle_text(&cycle_rows(snapshot, &snapshot.cycles[index])).trim_end().to_owned();
         let holders = self.holders_of(entry);
         self.all.push(Report { text, entry, more: Some(0), holders, cycle: Some(index) });
     }
@@ -350,13 +350,13 @@ impl<'a> Reports<'a> {
         }
         if let Some(cycle) = report.cycle {
             text.write_str(",\"cycle\":")?;
-            write_cycle(text, &cycle_rows(&self.snapshot, &cycles[cycle], Stack::number))?;
+            write_cycle(text, &cycle_rows(&self.snapshot, &cycles[cycle]))?;
         }
         if let Some(more) = report.more {
             write!(text, ",\"more\":{more},\"entry\":")?;
-            row(*now, wait, Stack::number).write(text)?;
+            shown_row(*now, wait).write(text)?;
             text.write_str(",\"holders\":")?;
-            json::array(text, &report.holders, |text, &holder| row(*now, &held[holder], Stack::number).write(text))?;
+            json::array(text, &report.holders, |text, &holder| shown_row(*now, &held[holder]).write(text))?;
         }
         text.write_char('}')
     }

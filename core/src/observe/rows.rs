@@ -25,16 +25,6 @@ pub enum Stack {
     Text(Arc<str>),
 }
 
-impl Stack {
-    pub const fn number(call: StackId) -> Self {
-        if call == NONE { Self::Unknown } else { Self::Number(call) }
-    }
-
-    pub fn shown(call: StackId) -> Self {
-        stacks::shown(call).map_or(Self::Unknown, Self::Text)
-    }
-}
-
 /// An entry of a snapshot, as users have it. A thread's number and name are those of `worker_threads`.
 pub struct Row {
     /// The class, `named`, or `wait`.
@@ -138,21 +128,21 @@ pub fn is_for_message(wait: &Entry) -> bool {
     wait.what.wait_kind().is_some() && matches!(words(wait.what).1, Some("take" | "use"))
 }
 
-/// Makes the row of an entry for people.
+/// Makes the row of an entry, with the text of its stack.
 pub fn shown_row(now: Timestamp, entry: &Entry) -> Row {
-    row(now, entry, Stack::shown)
+    let call = stacks::shown(entry.call).map_or(Stack::Unknown, Stack::Text);
+    row(now, entry, call)
 }
 
-pub fn link_rows(now: Timestamp, (has, waits_for): Entries<'_>, stack: fn(StackId) -> Stack) -> RowLink {
-    RowLink { holds: row(now, has, stack), waits_for: row(now, waits_for, stack) }
+pub fn link_rows(now: Timestamp, (has, waits_for): Entries<'_>) -> RowLink {
+    RowLink { holds: shown_row(now, has), waits_for: shown_row(now, waits_for) }
 }
 
-pub fn cycle_rows(snapshot: &Snapshot, cycle: &[Link], stack: fn(StackId) -> Stack) -> Vec<RowLink> {
-    cycle.iter().map(|link| link_rows(snapshot.now, snapshot.entries(link), stack)).collect()
+pub fn cycle_rows(snapshot: &Snapshot, cycle: &[Link]) -> Vec<RowLink> {
+    cycle.iter().map(|link| link_rows(snapshot.now, snapshot.entries(link))).collect()
 }
 
-/// Makes the row of an entry.
-pub fn row(now: Timestamp, entry: &Entry, stack: fn(StackId) -> Stack) -> Row {
+fn row(now: Timestamp, entry: &Entry, call: Stack) -> Row {
     // Whole microseconds of both, so that their sum is the same in every snapshot.
     let micros = |moment: Timestamp| moment.as_nanos() / 1000;
     let (kind, mode) = words(entry.what);
@@ -171,7 +161,7 @@ pub fn row(now: Timestamp, entry: &Entry, stack: fn(StackId) -> Stack) -> Row {
         blocked: entry.blocked,
         milliseconds: entry.since.map(|since| micros(now).saturating_sub(micros(since)) as f64 / 1e3),
         is_hold: matches!(entry.what, What::Holds(_)),
-        call: stack(entry.call),
+        call,
         collected: entry.is_orphaned,
         awaits: entry.holder_elsewhere.as_deref().map(str::to_owned),
         ended: ended_rows(now, &entry.ended),
@@ -201,7 +191,7 @@ fn ended_rows(now: Timestamp, ended: &[Arc<Ended>]) -> Option<Vec<EndedRow>> {
 impl Snapshot {
     pub fn rows(&self) -> Rows {
         let rows = |entries: &[Entry]| entries.iter().map(|entry| shown_row(self.now, entry)).collect();
-        let cycles = self.cycles.iter().map(|cycle| cycle_rows(self, cycle, Stack::shown)).collect();
+        let cycles = self.cycles.iter().map(|cycle| cycle_rows(self, cycle)).collect();
         Rows { held: rows(&self.held), waiting: rows(&self.waiting), cycles }
     }
 }
@@ -320,7 +310,10 @@ pub fn write_lines(dump: u32, snapshot: &Snapshot, mut line: impl FnMut(&str)) {
 impl Snapshot {
     /// Writes it for `snapshot` in `lib/observe/snapshot.js`.
     pub fn json(&self) -> String {
-        let row = |text: &mut Text, entry: &_| row(self.now, entry, Stack::number).write(text);
+        let row = |text: &mut Text, entry: &Entry| {
+            let call = if entry.call == NONE { Stack::Unknown } else { Stack::Number(entry.call) };
+            row(self.now, entry, call).write(text)
+        };
         json::text(|text| {
             text.write_str("{\"held\":")?;
             json::array(text, &self.held, row)?;

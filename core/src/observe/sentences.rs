@@ -5,8 +5,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use super::rows::{EndedRow, MANNERS, NOTIFIED, Row, RowLink, Stack, link_rows};
-use super::snapshot::Entries;
+use super::rows::{EndedRow, MANNERS, NOTIFIED, Row, RowLink, link_rows};
 use super::survey::{Entry, JUST_BEGUN, What, entry};
 use crate::clock::now;
 use crate::held::{Held, Known, NONE, Process};
@@ -253,13 +252,12 @@ pub fn refused_cycle(process: &Process, links: &[CycleLink]) -> String {
     // A thread has the lock or place that the one before it in the cycle waits for.
     let before = links.last().into_iter().chain(links);
     let links: Vec<_> = links.iter().zip(before).filter_map(link).collect();
-    let links: Vec<Entries<'_>> = links.iter().map(|(has, waits_for)| (has, waits_for)).collect();
-    let rows: Vec<_> = links.iter().map(|&link| link_rows(now, link, Stack::shown)).collect();
+    let rows: Vec<_> = links.iter().map(|(has, waits_for)| link_rows(now, (has, waits_for))).collect();
     json::text(|text| {
         text.write_str("{\"text\":")?;
         json::string(text, cycle_lines(&rows).trim_end().encode_utf16())?;
         text.write_str(",\"links\":")?;
-        json::array(text, &links, |text, &link| link_rows(now, link, Stack::number).write(text, None))?;
+        json::array(text, &rows, |text, link| link.write(text, None))?;
         text.write_char('}')
     })
 }
