@@ -115,7 +115,6 @@ pub fn confirmed<K: Eq + Hash>(
     cycles.into_iter().filter(|cycle| cycle.iter().all(stands)).collect()
 }
 
-/// A thread's hold of a word.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenHold {
     pub location: Location,
@@ -126,7 +125,6 @@ pub struct SeenHold {
     pub in_task: bool,
 }
 
-/// A thread's wait for a word.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenWait {
     pub location: Location,

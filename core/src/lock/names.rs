@@ -191,7 +191,6 @@ impl Section<'_> {
         self.lists.policy.named.insert((location, id), from_dead);
     }
 
-    /// Lists the requests that hold the named lock.
     pub(super) fn holders_of(&self, location: Location) -> impl Iterator<Item = u32> {
         self.lists.policy.named.range((location, 0)..=(location, u32::MAX)).map(|(&(_, id), _)| id)
     }

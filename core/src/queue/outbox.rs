@@ -37,7 +37,6 @@ pub struct Mail {
 }
 
 impl Mail {
-    /// Adds the result of a wait.
     #[inline]
     pub fn settle(&mut self, slot: u32, result: WaitResult) {
         if is_recallable(result)
@@ -120,12 +119,10 @@ impl Outbox {
         Ring::Needed
     }
 
-    /// Puts in the result of a wait.
     pub(crate) fn settle(&self, slot: u32, result: WaitResult) -> Ring {
         self.put(|mail| mail.settle(slot, result))
     }
 
-    /// Puts in that a claim is to retry.
     pub fn retry(&self, slot: u32) -> Ring {
         self.put(|mail| mail.retries.push(slot))
     }

@@ -153,7 +153,6 @@ pub enum Woken {
 }
 
 impl BlockedThread {
-    /// Makes the record of the calling thread.
     pub fn current() -> Self {
         Self {
             result: AtomicU8::new(WAITING),

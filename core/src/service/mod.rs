@@ -17,9 +17,6 @@
 //! A claim is looked at [`SHORTEST`] after it has joined. Then the time between two looks is an eighth of the time
 //! since a claim joined last, or a look found something; from [`SHORTEST`] to [`LONGEST`]. So the looks delay no claim
 //! by more than an eighth of its wait, or [`SHORTEST`], and a wait of a day costs a look a second.
-//!
-//! A claim that joins rings the bell, which wakes the service once, and not again before the next look. Without lines
-//! the next look comes when a claim joins.
 
 pub mod watch;
 
@@ -171,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// The clock is tokio's, which goes on only while all sleep, and rounds up to milliseconds.
+    /// The clock is tokio's, which goes on only while all sleep. It rounds up to milliseconds.
     #[tokio::test(start_paused = true)]
     async fn looks_become_rare_and_stop_without_lines_but_a_claim_that_joins_is_looked_at_soon() {
         const MINUTE: Duration = Duration::from_secs(60);
