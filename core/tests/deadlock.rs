@@ -289,7 +289,7 @@ impl World {
                         self.store.return_unused(location(at), request, WaitResult::AcquiredFromDead, &self.words[at]);
                     }
                     Some((at, request)) => {
-                        let _ = self.store.return_unused(location(at), request, WaitResult::Acquired, &self.words[at]);
+                        self.store.return_unused(location(at), request, WaitResult::Acquired, &self.words[at]);
                     }
                     None => self.set(index, State::Ended),
                 }

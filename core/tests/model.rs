@@ -1267,7 +1267,7 @@ impl TwoLocks {
 
     fn release(&self, lock: usize) {
         self.hold(lock, None);
-        let _ = self.store.return_unused(Self::PLACES[lock], Hold::Lock, WaitResult::Acquired, &self.words[lock]);
+        self.store.return_unused(Self::PLACES[lock], Hold::Lock, WaitResult::Acquired, &self.words[lock]);
     }
 
     fn blockers(&self, blocked: &Blocked) -> Vec<Blocker> {

@@ -310,7 +310,7 @@ fn waits_lines_and_grants_that_are_over_leave_no_memory_behind() {
     assert!(needed > 1 << 20, "{needed}");
     for &((slot, location), claimed) in &claims {
         let Claimed::Pending(ticket) = claimed else { panic!("{claimed:?} of a lock that is held") };
-        let _ = store.return_unused(location, Hold::Lock, WaitResult::Acquired, &word);
+        store.return_unused(location, Hold::Lock, WaitResult::Acquired, &word);
         assert!(store.retry(ticket, &promise(&outbox, slot), &word).is_some());
     }
     locks().for_each(|(slot, location)| store.delivered(location, &promise(&outbox, slot)));
