@@ -54,7 +54,7 @@
  * | defer: DEFERRED_END | a message in use; if it has DUE, whoever has the take lock next makes that 0 |
  * | defer: LEASE | a deferred message: its lease ends with the thread |
  * | take: DEFERRED | a deferred message |
- * | take: DUE | a message in use, to be repaired likewise: then it has come back |
+ * | take: DUE | a message in use, whose DUE becomes 0 as above: then it has come back |
  */
 
 const { Int32Array, bare, load, store } = require('../util/intrinsics')
