@@ -12,7 +12,7 @@ use crate::queue::{Location, WaitResult};
 impl Section<'_> {
     /// Returns whether the taken word at `location` had been abandoned. An exclusive holder can repair the state that
     /// was left half done, so the note of the death ends with it; all readers learn of the death.
-    pub(super) fn take_note_of_death(&mut self, location: Location, hold: Hold, word: &dyn Word) -> bool {
+    pub(super) fn take_note_of_death(&mut self, location: Location, hold: Hold, word: &(impl Word + ?Sized)) -> bool {
         let Some(mode) = hold.mode() else { return false };
         if word.take_note_of_death(mode) {
             return true;
@@ -29,7 +29,7 @@ impl Section<'_> {
         }
     }
 
-    fn abandon(&mut self, location: Location, hold: Hold, word: &dyn Word) {
+    fn abandon(&mut self, location: Location, hold: Hold, word: &(impl Word + ?Sized)) {
         if self.was_stolen(location, hold) {
             return;
         }
@@ -52,7 +52,13 @@ impl Section<'_> {
         self.word_changed(location, word);
     }
 
-    pub(super) fn return_unused(&mut self, location: Location, hold: Hold, result: WaitResult, word: &dyn Word) {
+    pub(super) fn return_unused(
+        &mut self,
+        location: Location,
+        hold: Hold,
+        result: WaitResult,
+        word: &(impl Word + ?Sized),
+    ) {
         if result == WaitResult::AcquiredFromDead {
             self.abandon(location, hold, word);
         } else {
@@ -68,7 +74,7 @@ impl Section<'_> {
     }
 
     /// Notes a death: the next exclusive holder of the word sees it.
-    pub(super) fn note_death(&mut self, location: Location, word: &dyn Word) {
+    pub(super) fn note_death(&mut self, location: Location, word: &(impl Word + ?Sized)) {
         if !word.note_death() && self.lists.policy.abandoned.insert(location) && !location.is_of_process() {
             self.counters.count(location, 1);
         }
@@ -77,23 +83,23 @@ impl Section<'_> {
 
 impl WaiterListStore {
     /// Notes a death for the next exclusive holder. The calling thread holds the word.
-    pub fn note_death(&self, location: Location, word: &dyn Word) {
+    pub fn note_death(&self, location: Location, word: &(impl Word + ?Sized)) {
         self.critical_section_at(location, |section| section.note_death(location, word));
     }
 
     /// Returns a grant, made with `result`: the next holder sees a death if this one did, or is dead itself.
-    pub fn return_unused(&self, location: Location, hold: Hold, result: WaitResult, word: &dyn Word) {
+    pub fn return_unused(&self, location: Location, hold: Hold, result: WaitResult, word: &(impl Word + ?Sized)) {
         self.critical_section_at(location, |section| section.return_unused(location, hold, result, word));
     }
 
     /// Returns whether the lock, taken without a native call, had been abandoned. The note of that ends.
-    pub fn take_note_of_death(&self, location: Location, hold: Hold, word: &dyn Word) -> bool {
+    pub fn take_note_of_death(&self, location: Location, hold: Hold, word: &(impl Word + ?Sized)) -> bool {
         self.critical_section_at(location, |section| section.take_note_of_death(location, hold, word))
     }
 
     /// Notes whether the exclusive holder leaves a death to the next one: it has not repaired the state, or has. Of a
     /// name, one that steals it sees it, too. Returns false if the name was stolen before.
-    pub fn set_saw_death(&self, location: Location, hold: Hold, word: &dyn Word, saw: bool) -> bool {
+    pub fn set_saw_death(&self, location: Location, hold: Hold, word: &(impl Word + ?Sized), saw: bool) -> bool {
         self.critical_section_at(location, |section| match hold.id() {
             Some(id) => section.lists.policy.named.get_mut(&(location, id)).map(|each| *each = saw).is_some(),
             None => {

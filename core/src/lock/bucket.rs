@@ -198,7 +198,7 @@ impl Section<'_> {
 
     /// Serves the line of a word that has changed: a strict line's first claims are granted, or a lock's first is
     /// woken.
-    pub(super) fn word_changed(&mut self, location: Location, word: &dyn Word) {
+    pub(super) fn word_changed(&mut self, location: Location, word: &(impl Word + ?Sized)) {
         while let Some((key, request, _)) = self.notify_up_to_first_claim(location)
             && request.is_strict()
         {
@@ -212,12 +212,17 @@ impl Section<'_> {
     }
 
     #[inline]
-    pub(super) fn take(&mut self, location: Location, request: Request, word: &dyn Word) -> Option<WaitResult> {
+    pub(super) fn take(
+        &mut self,
+        location: Location,
+        request: Request,
+        word: &(impl Word + ?Sized),
+    ) -> Option<WaitResult> {
         word.take(request).then(|| self.taken(location, request.hold(), word))
     }
 
     /// Notes that the hold has been taken from the word.
-    pub(super) fn taken(&mut self, location: Location, hold: Hold, word: &dyn Word) -> WaitResult {
+    pub(super) fn taken(&mut self, location: Location, hold: Hold, word: &(impl Word + ?Sized)) -> WaitResult {
         let from_dead = self.take_note_of_death(location, hold, word);
         if let Some(id) = hold.id() {
             self.note_holder(location, id, from_dead);

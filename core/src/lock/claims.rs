@@ -28,7 +28,7 @@ pub enum Freed<H> {
 
 impl Section<'_> {
     /// Releases the hold. A lock is handed to the claim whose turn it is, otherwise the quickest thread takes it.
-    pub(super) fn release(&mut self, location: Location, hold: Hold, word: &dyn Word) -> Released {
+    pub(super) fn release(&mut self, location: Location, hold: Hold, word: &(impl Word + ?Sized)) -> Released {
         let mut released = Released::GoOn;
         if hold.is_of_lock() {
             self.lists.policy.end_grant(location);
@@ -57,7 +57,7 @@ impl Section<'_> {
         waiter: Waiter,
         request: Request,
         deadline: Timestamp,
-        word: &dyn Word,
+        word: &(impl Word + ?Sized),
     ) -> Claimed {
         if request.is_strict() && self.lists.policy.line(location).is_some_and(Line::awaits_promise) {
             // The promise's event loop may be busy, and this claim waits for no more than its turn.
@@ -88,7 +88,7 @@ impl Section<'_> {
         outbox: &Arc<Outbox>,
         location: Location,
         request: Request,
-        word: &dyn Word,
+        word: &(impl Word + ?Sized),
     ) -> bool {
         let is_left = !request.is_strict()
             && self.has_line(location)
@@ -105,7 +105,7 @@ impl Section<'_> {
     }
 
     /// Wakes the first claims if the word grants something. Whether it does.
-    fn check_word(&mut self, location: Location, word: &dyn Word) -> bool {
+    fn check_word(&mut self, location: Location, word: &(impl Word + ?Sized)) -> bool {
         let first = self.waiters(location).find_map(|key| self.claim(key));
         let is_free = first.is_some_and(|request| word.grants(request));
         if is_free {
@@ -116,7 +116,12 @@ impl Section<'_> {
         is_free
     }
 
-    pub(super) fn try_take(&mut self, location: Location, request: Request, word: &dyn Word) -> Option<WaitResult> {
+    pub(super) fn try_take(
+        &mut self,
+        location: Location,
+        request: Request,
+        word: &(impl Word + ?Sized),
+    ) -> Option<WaitResult> {
         let would_overtake = request.is_strict() && self.has_line(location);
         let taken = if would_overtake { None } else { self.take(location, request, word) };
         taken.inspect(|_| self.was_taken(location))
@@ -134,7 +139,7 @@ impl WaiterListStore {
         waiter: Waiter,
         request: Request,
         deadline: Timestamp,
-        word: &dyn Word,
+        word: &(impl Word + ?Sized),
     ) -> Claimed {
         self.critical_section_at(location, |section| section.claim_or_append(location, waiter, request, deadline, word))
     }
@@ -144,7 +149,7 @@ impl WaiterListStore {
         &self,
         location: Location,
         request: Request,
-        word: &dyn Word,
+        word: &(impl Word + ?Sized),
         promise_of: Option<&Arc<Outbox>>,
     ) -> Option<WaitResult> {
         self.critical_section_at(location, |section| match promise_of {
@@ -163,7 +168,7 @@ impl WaiterListStore {
     }
 
     /// Retries a claim that has been woken. `None`: it stays in the line, or it is settled already.
-    pub fn retry(&self, ticket: Ticket, waiter: &Waiter, word: &dyn Word) -> Option<WaitResult> {
+    pub fn retry(&self, ticket: Ticket, waiter: &Waiter, word: &(impl Word + ?Sized)) -> Option<WaitResult> {
         self.with_waiter(ticket, waiter, |section, key, location| {
             let request = section.claim(key)?;
             // Should the clock fail, nothing has changed.
@@ -200,7 +205,7 @@ impl WaiterListStore {
         &'a self,
         location: Location,
         hold: Hold,
-        word: &dyn Word,
+        word: &(impl Word + ?Sized),
         outbox: &'a Arc<Outbox>,
         hands_over: bool,
     ) -> (Released, bool) {
@@ -241,7 +246,7 @@ impl WaiterListStore {
     pub fn free<H>(
         &self,
         location: Location,
-        word: &dyn Word,
+        word: &(impl Word + ?Sized),
         holder: impl FnOnce(Option<&Waiter>) -> Option<H>,
     ) -> Freed<H> {
         self.critical_section_at(location, |section| {
@@ -264,12 +269,12 @@ impl WaiterListStore {
     }
 
     /// Serves the line of a word that JavaScript changed. It had seen a waiter counted.
-    pub fn word_changed(&self, location: Location, word: &dyn Word) {
+    pub fn word_changed(&self, location: Location, word: &(impl Word + ?Sized)) {
         self.critical_section_at(location, |section| section.word_changed(location, word));
     }
 
     /// Makes a writer a reader, by `change`, and serves the line.
-    pub fn downgrade(&self, location: Location, word: &dyn Word, change: impl FnOnce()) {
+    pub fn downgrade(&self, location: Location, word: &(impl Word + ?Sized), change: impl FnOnce()) {
         self.critical_section_at(location, |section| {
             change();
             section.word_changed(location, word);
@@ -285,7 +290,7 @@ impl WaiterListStore {
     }
 
     /// Looks at the word of one line. Returns whether it grants something; `None` if there is no line.
-    pub fn check_word(&self, location: Location, word: &dyn Word) -> Option<bool> {
+    pub fn check_word(&self, location: Location, word: &(impl Word + ?Sized)) -> Option<bool> {
         self.critical_section_at(location, |section| {
             section.has_line(location).then(|| section.check_word(location, word))
         })
