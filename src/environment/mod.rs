@@ -195,8 +195,8 @@ impl Environment {
         check_status!(unsafe { sys::napi_create_uint32(self.env, count as u32, &raw mut argument) })?;
         self.call(self.settle, Some(argument)).inspect_err(|_| {
             // An exception that is left behind would keep Node 10 from calling JavaScript again, and newer versions
-            // would only warn of a deprecation.
-            if let Some(exception) = self.take_exception()
+            // would only warn of a deprecation. On Node 10, that of a termination is a string, "illegal access".
+            if let Some((sys::ValueType::napi_object, exception)) = self.take_exception()
                 && reports
             {
                 // SAFETY: on the environment's thread, in a handle scope.
@@ -218,7 +218,7 @@ impl Environment {
         }
         let called = self.call(self.tick, function.map(Argument::read));
         if called.is_err()
-            && let Some(exception) = self.take_exception()
+            && let Some((_, exception)) = self.take_exception()
         {
             // SAFETY: on the environment's thread, in a handle scope.
             unsafe { sys::napi_throw(self.env, exception) };
@@ -232,7 +232,7 @@ impl Environment {
     ///
     /// A termination cannot be caught by JavaScript. Node-API takes it for an exception, `null`, which it would throw once
     /// more, and up to Node 16 that could be caught. So that is dropped.
-    fn take_exception(self) -> Option<sys::napi_value> {
+    fn take_exception(self) -> Option<(sys::napi_valuetype, sys::napi_value)> {
         let (mut exception, mut kind) = (ptr::null_mut(), sys::ValueType::napi_undefined);
         // SAFETY: on the environment's thread, in a handle scope; the out-parameters are live locals.
         let taken = unsafe {
@@ -240,7 +240,7 @@ impl Environment {
                 && sys::napi_typeof(self.env, exception, &raw mut kind) == sys::Status::napi_ok
         };
         let is_one = taken && kind != sys::ValueType::napi_null && kind != sys::ValueType::napi_undefined;
-        is_one.then_some(exception)
+        is_one.then_some((kind, exception))
     }
 }
 
