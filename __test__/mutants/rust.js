@@ -803,15 +803,15 @@ module.exports = [
   ...of('src/file_locks/timed.rs', { test: 'processes/files-kept' }, [
     ['all descriptors are kept', 'shelf.kept.len() >= MOST_KEPT', 'false']
   ]),
-  ...of('src/file_locks/system/unix.rs', { test: 'processes/files' }, [
+  ...of('src/file_locks/unix.rs', { test: 'processes/files' }, [
     ['the umask says who may write to a file',
       'if data.permissions().mode() & 0o777 != mode {', 'if false {'],
     ['a symbolic link is followed', 'libc::O_NOFOLLOW | libc::O_NONBLOCK', 'libc::O_NONBLOCK']
   ]),
-  ...of('src/file_locks/system/unix.rs', { test: 'processes/files-query' }, [
+  ...of('src/file_locks/unix.rs', { test: 'processes/files-query' }, [
     ['a look waits for somebody who writes to a FIFO', 'libc::O_NOFOLLOW | libc::O_NONBLOCK', 'libc::O_NOFOLLOW']
   ]),
-  ...of('src/file_locks/look.rs', { test: 'processes/files-query' }, [
+  ...of('src/file_locks/state.rs', { test: 'processes/files-query' }, [
     ['a look reads all of a file', '(&file).take(LARGEST as u64).read_to_end', '(&file).read_to_end'],
     ['a holder does not announce itself', 'F_OFD_SETLK, &raw const byte', 'F_OFD_GETLK, &raw const byte']
   ]),

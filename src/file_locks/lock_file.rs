@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::look::{announce, announce_reader, withdraw_announcement};
 use super::mailbox::Lock;
-use super::state::{self, LARGEST, State};
+use super::state::{self, LARGEST, State, announce, announce_reader, withdraw_announcement};
 use super::system::{
-    self, Identity, Mode, Opened, downgrade, identity_of, is_local, is_passing, may_open, read_at, try_lock, unlock,
-    wait_for_lock, write_at,
+    self, downgrade, identity_of, is_local, may_open, read_at, try_lock, unlock, wait_for_lock, write_at,
 };
 use super::timed::{self, Limit};
+use super::{Identity, Mode, Opened, is_passing};
 
 /// How often a file is opened that somebody removes or replaces meanwhile.
 const MOST_TRIES: u32 = 1000;

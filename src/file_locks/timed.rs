@@ -20,8 +20,9 @@ use std::time::{Duration, Instant};
 use waitasync_core::service::Notify;
 use waitasync_core::sync::lock;
 
-use super::look::withdraw_announcement;
-use super::system::{Opened, no_thread, unlock};
+use super::state::withdraw_announcement;
+use super::system::unlock;
+use super::{Opened, no_thread};
 use crate::globals::service;
 
 /// When a hold ends, and a number that tells it from others.

@@ -36,7 +36,8 @@ pub(super) use self::pool::run;
 use self::pool::{Pool, thread};
 use super::lock_file::{Asked, Grant, Locked, Name, Which};
 use super::mailbox::{Answer, Lock, Mailbox, Queue};
-use super::system::{Identity, Sleeper, is_passing, no_thread};
+use super::system::Sleeper;
+use super::{Identity, is_passing, no_thread};
 use waitasync_core::panics::contained;
 use waitasync_core::sync::lock;
 

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Who holds the locks of files, and who waits: by the files (src/file_locks/look.rs), and on Linux by /proc/locks.
+ * Who holds the locks of files, and who waits: by the files (src/file_locks/state.rs), and on Linux by /proc/locks.
  *
  * The kernel shows locks of the processes that this one can see, with those that wait. Of others, such as those of
  * another container, the file says whether the lock is held, and, of an exclusive one, by whom.
@@ -20,7 +20,7 @@ const SLICE = 5 // milliseconds, after which the event loop has its turn
 /** How often /proc/locks is read again. For a lock that is missing there or comes twice, and for a query in all. */
 const READS = 3
 const MOST_READS = 20
-/** The byte of a gate that stands for process 0. Its lock tells of a shared request: see src/file_locks/look.rs. */
+/** The byte of a gate that stands for process 0. Its lock tells of a shared request: see src/file_locks/state.rs. */
 const READERS = 0x40000002
 /** The system's answers where it shows no such file. */
 const ABSENT = ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM']

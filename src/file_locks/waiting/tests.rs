@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::pool::MOST_JOBS;
 use super::{Request, Stage, enqueue, run, with_line, with_table};
+use crate::file_locks::Mode;
 use crate::file_locks::lock_file::{Asked, Folder, Name, Which};
 use crate::file_locks::mailbox::{Answer, Lock, Mailbox, Queue};
-use crate::file_locks::system::Mode;
 use waitasync_core::lock::Outbox;
 use waitasync_core::sync::lock;
 

@@ -97,7 +97,9 @@ pub(crate) fn unlock(file: &File) {
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
 }
 
-/// A thread that waits for locks, and can be interrupted.
+/// A thread that waits for locks, and can be interrupted: by a signal with an empty handler and without `SA_RESTART`.
+///
+/// A signal that comes just before the call is lost: so it is sent again until the thread answers.
 #[derive(Clone, Debug)]
 pub(crate) struct Sleeper(
     /// Its `pthread_t`, which is a pointer in some C libraries.
