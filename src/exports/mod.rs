@@ -2,13 +2,11 @@
 
 pub mod agents;
 pub mod code;
-pub mod digest;
 pub mod files;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod memory;
 pub mod observing;
 mod operations;
-pub mod words;
 
 use napi::Result;
 use napi::bindgen_prelude::Env;
