@@ -64,22 +64,6 @@ pub(crate) struct Blocking {
     pub(crate) cycle: RefCell<Option<String>>,
 }
 
-impl Blocking {
-    pub(crate) fn new(environment: Environment, has_end_signal: bool) -> Self {
-        let thread = Arc::new(BlockedThread::current());
-        Self {
-            watch: environment.watch(&thread, has_end_signal),
-            thread,
-            wait_spinner: Spinner::new(LONGEST_WAIT_SPIN, LONGEST_WAIT_PAUSE),
-            lock_spinner: BudgetedSpinner::new(LONGEST_LOCK_SPIN),
-            wait: Cell::default(),
-            is_published: Cell::default(),
-            grants_seen: Cell::default(),
-            cycle: RefCell::default(),
-        }
-    }
-}
-
 /// What is reported to those who observe the agents of a process.
 pub(crate) struct Observer {
     /// Describes a cycle, which a thread is about to close, for that thread's error.
@@ -200,13 +184,24 @@ impl Agent {
         if Self::of(env).is_ok() {
             return Ok(false);
         }
+        let thread = Arc::new(BlockedThread::current());
+        let blocking = Blocking {
+            watch: environment.watch(&thread, has_end_signal),
+            thread,
+            wait_spinner: Spinner::new(LONGEST_WAIT_SPIN, LONGEST_WAIT_PAUSE),
+            lock_spinner: BudgetedSpinner::new(LONGEST_LOCK_SPIN),
+            wait: Cell::default(),
+            is_published: Cell::default(),
+            grants_seen: Cell::default(),
+            cycle: RefCell::default(),
+        };
         let agent = Rc::new(Self {
             environment,
             registers,
             thread_id,
             thread_name: thread_name.map(Arc::from),
             outbox: Arc::new(Outbox::new(Box::new(move || environment.bell.ring()))),
-            blocking: Blocking::new(environment, has_end_signal),
+            blocking,
             pending: Pending::default(),
             robust_list: RobustList::new(registers),
             delivery: Delivery::default(),
@@ -252,7 +247,7 @@ impl Agent {
     pub(crate) fn update_hold(&self) {
         let hold = self.pending.holds_loop(|| PROCESS.registry.has_several_threads())
             || self.outbox.has_mail()
-            || self.delivery.is_interrupted()
+            || self.delivery.is_interrupted.get()
             || self.pace.holds_loop()
             || self.files.get().is_some_and(|files| files.mailbox.has_requests());
         if hold != self.is_held.get() && self.environment.set_held(hold) {
@@ -280,8 +275,8 @@ impl Agent {
         self.update_hold();
         let has_answers = || self.files.get().is_some_and(|files| files.mailbox.has_answers());
         let has_news = || (self.observer.has_news)(self.thread_id) || has_answers();
-        let is_delivered = self.delivery.is_interrupted() || !has_news() || self.deliver_news(Caller::EventLoop);
-        if self.delivery.is_interrupted() || (!is_delivered && has_answers()) {
+        let is_delivered = self.delivery.is_interrupted.get() || !has_news() || self.deliver_news(Caller::EventLoop);
+        if self.delivery.is_interrupted.get() || (!is_delivered && has_answers()) {
             self.outbox.ring();
         }
     }

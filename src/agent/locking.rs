@@ -235,7 +235,7 @@ impl Agent {
     /// Releases the entry at the index. For mail of this agent's, `serve` is called, or its event loop turns first.
     fn release_at_pace(&self, hands_over: bool, serve: impl FnOnce()) -> bool {
         // Only with promises is there a pace to be kept. Asked before, since a clock might fail.
-        let is_in_time = self.pending.has_notes() && self.pace.allows(now(), || self.turn_bell.ring());
+        let is_in_time = self.pending.noted.get() > 0 && self.pace.allows(now(), || self.turn_bell.ring());
         self.release_entry(hands_over && is_in_time, || {
             if is_in_time {
                 serve();
@@ -263,7 +263,7 @@ impl Agent {
 
     fn deliver_now(&self) {
         self.deliver_mail(Caller::Job);
-        if self.delivery.is_interrupted() {
+        if self.delivery.is_interrupted.get() {
             self.outbox.ring();
         }
     }
@@ -304,12 +304,6 @@ impl Agent {
         let location = self.registers.location();
         PROCESS.store.word_changed(location, &*word_at(location));
         pass_to_other_processes(location);
-    }
-
-    /// Notes a death for the word's next exclusive holder.
-    pub(crate) fn note_death_here(&self) {
-        let location = self.registers.location();
-        PROCESS.store.note_death(location, &*word_at(location));
     }
 
     pub(crate) fn take_note_of_death(&self) -> bool {

@@ -40,8 +40,8 @@ const RETAINED: usize = 4096;
 pub(crate) struct Pending {
     waits: RefCell<Vec<Option<Wait>>>,
     pub(crate) notes: SharedNotes,
-    /// How many notes there are. Most agents have none at all: then a wait's end costs nothing more.
-    noted: Cell<usize>,
+    /// How many notes there are: each claim has one. Most agents have none: then a wait's end costs nothing more.
+    pub(crate) noted: Cell<usize>,
     /// When the next wait began, of which it is a further step.
     pub(crate) next_began: Cell<Option<Timestamp>>,
     /// See [`Self::set_within`].
@@ -91,11 +91,6 @@ impl Pending {
         let (noted, left) = self.notes.remove(slot);
         self.noted.set(left);
         noted
-    }
-
-    /// Whether there are notes. Each claim has one.
-    pub(crate) fn has_notes(&self) -> bool {
-        self.noted.get() > 0
     }
 
     pub(crate) fn ticket(&self, slot: u32) -> Option<Ticket> {

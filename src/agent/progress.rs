@@ -139,12 +139,8 @@ impl Delivery {
         self.progress.try_borrow_mut().map_or_else(|_| Vec::new(), |mut progress| std::mem::take(&mut *progress).left())
     }
 
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.is_interrupted.get()
-    }
-
     pub(crate) fn is_idle(&self) -> bool {
-        !self.is_interrupted() && self.progress.try_borrow().is_ok()
+        !self.is_interrupted.get() && self.progress.try_borrow().is_ok()
     }
 
     /// Returns the request of the next stolen name, for JavaScript.
@@ -248,14 +244,14 @@ mod tests {
             // It is over by a panic, too.
             contained(|| {
                 let mut under_way = delivery.begin().unwrap();
-                assert!(!delivery.is_idle() && !delivery.is_interrupted());
+                assert!(!delivery.is_idle() && !delivery.is_interrupted.get());
                 assert!(!another || delivery.begin().is_none());
                 if is_left {
                     under_way.progress.mail.settle(7, WaitResult::Ok);
                     panic!("on purpose");
                 }
             });
-            assert_eq!((delivery.is_interrupted(), delivery.is_idle()), (is_interrupted, !is_interrupted));
+            assert_eq!((delivery.is_interrupted.get(), delivery.is_idle()), (is_interrupted, !is_interrupted));
             drop(delivery.begin().unwrap());
             assert_eq!(delivery.is_idle(), !is_left);
         }

@@ -110,7 +110,11 @@ operations! {
     c"releaseAndForwardNotify" finishes Everything: |agent| agent.release_and_forward_notify().into();
     c"releaseOwnerDied" finishes Everything: |agent| agent.release_owner_died().into();
     /// The next exclusive holder of the word at the location sees a death.
-    c"noteDeath" finishes Everything: |agent| { agent.note_death_here(); 0 };
+    c"noteDeath" finishes Everything: |agent| {
+        let location = agent.registers.location();
+        PROCESS.store.note_death(location, &*word_at(location));
+        0
+    };
     /// Notes that the state under the entry at the index is repaired. Answers 0 if a steal took that named lock.
     c"repaired" finishes Everything: |agent|
         agent.robust_list.at_index().is_some_and(|(at, hold)| PROCESS.store.set_saw_death(at, hold, &*word_at(at), false)).into();

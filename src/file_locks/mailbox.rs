@@ -86,7 +86,7 @@ pub(crate) struct Mailbox {
     /// Signalled at each answer, for a thread that blocks.
     answered: Condvar,
     /// Whose agent looks here after a ring.
-    outbox: Arc<Outbox>,
+    pub(super) outbox: Arc<Outbox>,
 }
 
 impl Mailbox {
@@ -109,10 +109,6 @@ impl Mailbox {
         !lock(&self.contents).answers.is_empty()
     }
 
-    pub(super) fn ring(&self) {
-        self.outbox.ring();
-    }
-
     /// Puts an answer in. If nobody expects it any more, what it has is given back.
     pub(crate) fn answer(&self, request: i64, answer: Answer) {
         let mut contents = lock(&self.contents);
@@ -123,7 +119,7 @@ impl Mailbox {
         contents.answers.push_back((request, answer));
         drop(contents);
         self.answered.notify_all();
-        self.ring();
+        self.outbox.ring();
     }
 
     pub(crate) fn next(&self) -> Option<(i64, Answer)> {

@@ -267,7 +267,7 @@ fn grant_first(name: &Name, take: impl FnOnce(&str) -> Result<Option<Grant>>) ->
     let first = with_line(name, |line| line.requests.front().map(copy));
     let Some((number, mailbox, description)) = first.flatten() else { return Ok(()) };
     // The requester's loop wakes while the state is written.
-    mailbox.ring();
+    mailbox.outbox.ring();
     let Some(grant) = take(&description)? else { return Ok(()) };
     let request = with_line(name, |line| {
         line.turns_in_vain = 0;
