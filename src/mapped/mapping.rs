@@ -21,7 +21,7 @@ use waitasync_core::mapped::{MOST_PROCESSES, ProcessId};
 use waitasync_core::sync::lock;
 
 use super::system::{self, MOST_WORDS, OWNER_DIED, WAITERS, Watcher};
-use super::{Header, Kind, SLOTS_AT, Slot, TABLE_AT, file, unavailable};
+use super::{Header, Kind, SLOTS_AT, Slot, TABLE_AT, open_file, unavailable};
 
 /// What is kept in the table of a file. The watching thread calls it, or a thread that sweeps; none has a lock of this
 /// package then.
@@ -89,7 +89,7 @@ impl Mapping {
         let header =
             Header { kind, table_bytes: table_bytes as u64, data_bytes: data_bytes as u64, boot: system::boot()? };
         let (data_at, end) = header.ends().ok_or(ErrorKind::OutOfMemory)?;
-        let file = file::open(path, header, end)?;
+        let file = open_file(path, header, end)?;
         let data = file.metadata()?;
         let identity = (data.dev(), data.ino());
         if let Some(known) = Self::all().find(|known| known.identity == identity) {
@@ -115,7 +115,6 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Lists all mappings of this process.
     #[inline]
     pub(crate) fn all() -> impl Iterator<Item = &'static Self> {
         std::iter::successors(FIRST.get().copied(), |mapping| mapping.next.get().copied())
@@ -131,12 +130,10 @@ impl Mapping {
         NonNull::new(self.memory.as_mut_ptr().wrapping_add(offset)).expect("no memory begins at 0")
     }
 
-    /// Returns where the client's table begins.
     pub(crate) fn table(&self) -> NonNull<u8> {
         self.at_offset(TABLE_AT)
     }
 
-    /// Returns where the data begin.
     pub(crate) fn data(&self) -> NonNull<u8> {
         self.at_offset(self.data.start - self.memory.as_ptr() as usize)
     }
@@ -177,7 +174,6 @@ impl Mapping {
         Err(unavailable(format!("{MOST_PROCESSES} processes have the file, and it has room for no more")))
     }
 
-    /// Lists the other processes that have the file.
     fn others(&self) -> impl Iterator<Item = ProcessId> + '_ {
         let me = self.me.get().map(|me| me.index());
         (0..MOST_PROCESSES).filter(move |&index| Some(index) != me).filter_map(|index| self.process_at(index))

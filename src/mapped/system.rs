@@ -21,8 +21,6 @@ use super::{Slot, unavailable};
 /// The bytes whose locks mean something: far behind the end of each file.
 const BYTES_AT: i64 = 1 << 60;
 
-// ——— Byte locks ———
-
 fn byte_lock(file: &File, index: usize, kind: i32, command: i32) -> Result<libc::flock> {
     // SAFETY: zeros are valid in each field.
     let mut lock: libc::flock = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -55,8 +53,6 @@ pub(super) fn is_byte_free(file: &File, index: usize) -> Result<bool> {
     byte_lock(file, index, libc::F_WRLCK, libc::F_OFD_GETLK).map(|lock| i32::from(lock.l_type) == libc::F_UNLCK)
 }
 
-// ——— Drives and boots ———
-
 /// The file systems on which pages that are mapped and allocated have their space: their numbers, as `statfs` tells them.
 const DRIVES: [(u32, &str); 4] =
     [(0x0102_1994, "tmpfs"), (0xef53, "ext4"), (0x5846_5342, "xfs"), (0x9123_683e, "btrfs")];
@@ -74,7 +70,6 @@ pub(super) fn unknown_drive(number: Option<u32>) -> Error {
     unavailable(format!("its folder is on a file system{number} that is none of {known}"))
 }
 
-/// Returns the identity of this boot.
 pub(super) fn boot() -> Result<[u8; 37]> {
     const PATH: &str = "/proc/sys/kernel/random/boot_id";
     let unreadable = || unavailable(format!("{PATH} cannot be read"));
@@ -91,8 +86,6 @@ pub(super) fn namespace() -> u64 {
     static NAMESPACE: OnceLock<u64> = OnceLock::new();
     *NAMESPACE.get_or_init(|| metadata("/proc/self/ns/pid").map_or(0, |data| data.ino()))
 }
-
-// ——— Futexes ———
 
 /// Of a futex that is in a robust list: somebody sleeps there; its thread has ended.
 pub(super) use futex::{OWNER_DIED, WAITERS};
@@ -125,8 +118,6 @@ pub(super) fn sleep_at(words: &[(&AtomicU32, u32)], time: Option<Duration>) -> b
 pub(super) fn sleep_at_one(word: &AtomicU32, value: u32, time: Duration) {
     let _ = futex::wait(word, futex::Flags::empty(), value, time.try_into().ok().as_ref());
 }
-
-// ——— The robust list of the watching thread ———
 
 /// What the kernel reads when the thread ends.
 #[repr(C)]
