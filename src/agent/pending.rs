@@ -195,7 +195,6 @@ impl Pace {
         self.turn.get() == Turn::Awaited
     }
 
-    /// Whether anything awaits a turn, and holds the event loop.
     pub(crate) fn holds_loop(&self) -> bool {
         self.awaits_turn() || self.owes_news.get()
     }

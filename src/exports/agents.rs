@@ -1,6 +1,4 @@
 //! An environment's agent, the threads beside it, its words and memories.
-//!
-//! These functions are called once or rarely. They decode, call and encode, and decide nothing.
 
 use std::ptr;
 

@@ -1,4 +1,4 @@
-//! The functions for `lib/processes/engines/files.js`. They decode, call and encode, and decide nothing.
+//! The functions for `lib/processes/engines/files.js`.
 
 #![allow(clippy::needless_pass_by_value, reason = "napi gives strings and slices by value only")]
 

@@ -1,4 +1,4 @@
-//! The functions for memory of several processes. They decode, call and encode, and decide nothing.
+//! The functions for memory of several processes.
 //!
 //! Those of locks are for `lib/processes/engines/memory.js`. What waits has its number among the requests for files:
 //! `filesNext`, `filesWait`, `filesAbort`, `filesHeld` and `filesRelease` are for both. Those of buffers are for

@@ -1,4 +1,4 @@
-//! The functions that JavaScript calls.
+//! The functions that JavaScript calls. They decode, call and encode, and decide nothing.
 
 pub mod agents;
 pub mod code;

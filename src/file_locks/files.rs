@@ -1,6 +1,4 @@
-//! The process locks of one environment, in files and in memory.
-//!
-//! Its grants, and its requests.
+//! The locks of one environment, in files and in memory: grants, requests.
 
 use std::cell::{Cell, RefCell};
 use std::io::Result;

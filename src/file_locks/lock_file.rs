@@ -1,6 +1,4 @@
 //! The lock of a name: taking it, and giving it back.
-//!
-//! The folder of names is made at its first use, and again where somebody has removed it.
 
 use std::fs::{File, create_dir_all};
 use std::io::{Error, ErrorKind, Result};
@@ -208,7 +206,6 @@ impl Name {
         }
     }
 
-    /// Opens the file of the gate or the lock.
     pub(super) fn open_to_wait(&self, which: Which) -> Result<Opened> {
         match which {
             Which::Lock => self.open(),

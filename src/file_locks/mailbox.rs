@@ -45,11 +45,9 @@ pub(crate) trait Lock: Send {
 
 /// A line in which requests wait.
 pub(crate) trait Queue: Send {
-    /// Removes a request.
     fn dequeue(&self, number: i64, mailbox: &Arc<Mailbox>);
 }
 
-/// The answer to a request.
 pub(crate) enum Answer {
     Granted(Box<dyn Lock>),
     /// Of a release, whether the lock was held until then; false of an attempt in vain.
@@ -94,7 +92,6 @@ impl Mailbox {
         Self { contents: Mutex::default(), answered: Condvar::new(), outbox }
     }
 
-    /// Begins a request: one that waits in a line, or one that a job does.
     pub(super) fn expect(&self, request: i64, queue: Option<Box<dyn Queue>>) {
         lock(&self.contents).requests.insert(request, queue);
     }

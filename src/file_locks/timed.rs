@@ -98,7 +98,6 @@ struct Shelf {
 static SHELF: Mutex<Shelf> = Mutex::new(Shelf { kept: Vec::new(), is_due: false });
 static SHELF_BELL: Notify = Notify::const_new();
 
-/// Takes the descriptor of a file out.
 pub(super) fn take_kept(path: &Path) -> Option<Opened> {
     let kept = &mut lock(&SHELF).kept;
     let index = kept.iter().rposition(|(each, _)| each.as_os_str() == path.as_os_str())?;

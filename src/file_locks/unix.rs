@@ -27,7 +27,6 @@ pub(crate) fn options() -> OpenOptions {
     options
 }
 
-/// Opens a file that is there.
 pub(crate) fn open(path: &Path) -> Result<Opened> {
     let file = options().write(true).open(path)?;
     let data = file.metadata()?;
@@ -54,12 +53,10 @@ pub(crate) fn create(path: &Path) -> Result<Opened> {
     Ok((Arc::new(file), identity(&data)))
 }
 
-/// Reads from the beginning of a file.
 pub(crate) fn read_at(file: &File, bytes: &mut [u8]) -> Result<usize> {
     file.read_at(bytes, 0)
 }
 
-/// Writes at the beginning of a file.
 pub(crate) fn write_at(file: &File, bytes: &[u8]) -> Result<usize> {
     file.write_at(bytes, 0)
 }
@@ -172,7 +169,6 @@ fn candidates() -> impl DoubleEndedIterator<Item = c_int> {
     [libc::SIGIO, libc::SIGURG].into_iter()
 }
 
-/// Returns how many descriptors the process may have.
 pub(crate) fn most_descriptors() -> usize {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: 0 };
     // SAFETY: an out-parameter that is a live local.
@@ -184,7 +180,6 @@ fn identity(data: &Metadata) -> Identity {
     (data.dev(), data.ino())
 }
 
-/// Returns the identity of the file at a path.
 pub(crate) fn identity_of(path: &Path) -> Result<Option<Identity>> {
     match inode_at(path) {
         Ok(identity) => Ok(Some(identity)),

@@ -53,7 +53,6 @@ const LOOK: Duration = Duration::from_millis(20);
 /// So long a lock stays free if the process that has the gate is suspended.
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// A request in the line of a name.
 pub(super) struct Request {
     pub(super) number: i64,
     pub(super) mailbox: Arc<Mailbox>,

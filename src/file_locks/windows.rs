@@ -55,7 +55,6 @@ pub(crate) fn options() -> OpenOptions {
     options
 }
 
-/// Opens a file that is there.
 pub(crate) fn open(path: &Path) -> Result<Opened> {
     let file = options().write(true).open(path)?;
     if !file.metadata()?.is_file() {
@@ -72,12 +71,10 @@ pub(crate) fn create(path: &Path) -> Result<Opened> {
     Ok((Arc::new(file), identity))
 }
 
-/// Reads from the beginning of a file.
 pub(crate) fn read_at(file: &File, bytes: &mut [u8]) -> Result<usize> {
     file.seek_read(bytes, 0)
 }
 
-/// Writes at the beginning of a file.
 pub(crate) fn write_at(file: &File, bytes: &[u8]) -> Result<usize> {
     file.seek_write(bytes, 0)
 }

@@ -3,8 +3,6 @@
 //! The system says whether anything is mapped at an address. And memory that the allocator gives has been free. Both
 //! only prove that memory is gone; that it still exists cannot be found out.
 
-#![cfg_attr(target_os = "linux", allow(unsafe_code, reason = "mincore(2) and sysconf(3)"))]
-
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::iter::successors;

@@ -96,7 +96,6 @@ pub(crate) fn word_at(location: Location) -> WordAt {
     }
 }
 
-/// Calls `body` with the word of a line.
 pub(crate) fn with_word(location: Location, body: &mut dyn FnMut(&dyn Word)) {
     body(&*word_at(location));
 }

@@ -18,7 +18,6 @@ use crate::mapped::{Client, Mapping};
 /// How often words without a record are looked at.
 const POLL: Duration = Duration::from_millis(5);
 
-/// Makes the client of a new mapping.
 pub(crate) fn start(mapping: &'static Mapping) -> Box<dyn Client> {
     connect(&Files);
     Box::new(Words(mapping))
