@@ -8,8 +8,6 @@ mod buffers;
 mod delivery;
 mod ending;
 mod locking;
-#[allow(unsafe_code, reason = "the code that napi's macro makes")]
-pub mod naming;
 mod pending;
 mod progress;
 #[allow(unsafe_code, reason = "memory that JavaScript owns")]

@@ -133,15 +133,9 @@ impl Environment {
 
     /// Holds the event loop, or lets it go. Returns whether that succeeded.
     pub(crate) fn set_held(self, held: bool) -> bool {
+        let set = if held { sys::napi_ref_threadsafe_function } else { sys::napi_unref_threadsafe_function };
         // SAFETY: on the environment's thread, and the threadsafe function lives as long as the environment.
-        let status = unsafe {
-            if held {
-                sys::napi_ref_threadsafe_function(self.env, self.bell.0)
-            } else {
-                sys::napi_unref_threadsafe_function(self.env, self.bell.0)
-            }
-        };
-        status == sys::Status::napi_ok
+        unsafe { set(self.env, self.bell.0) == sys::Status::napi_ok }
     }
 
     /// Makes the watch over the event loop. Only on Linux it has a descriptor: see [`Watch`].

@@ -1,5 +1,7 @@
 //! What people are told of holds and waits: snapshots, stacks, reports.
 
+use std::fmt::Write;
+
 use napi::bindgen_prelude::{Env, FromNapiValue, Object, Utf16String};
 use napi::{Error, JsString, Result, Status};
 use napi_derive::napi;
@@ -8,6 +10,8 @@ use crate::agent::Agent;
 use crate::globals::PROCESS;
 use waitasync_core::clock::{Timestamp, now};
 use waitasync_core::held::stacks;
+use waitasync_core::json;
+use waitasync_core::lock::names::{Mode, RequestInfo};
 use waitasync_core::observe::reports::Reports;
 use waitasync_core::observe::rows::{EndedRow, Row, RowLink, Rows, Stack};
 use waitasync_core::observe::{Snapshot, table};
@@ -91,6 +95,25 @@ pub fn report_all(env: Env, slots: Vec<u32>) -> Result<Vec<String>> {
 #[allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 pub fn waits_elsewhere(env: Env, name: Utf16String, holder: Option<String>) -> Result<()> {
     Agent::of(env.raw()).map(|agent| PROCESS.waits_elsewhere(agent.thread_id, &name, holder))
+}
+
+/// Lists the process's requests for names as JSON, for `query` in `lib/named/lock-manager.js`. In their order.
+#[napi(catch_unwind)]
+pub fn name_requests() -> String {
+    let requests = PROCESS.names.requests(&PROCESS.store);
+    json::text(|text| {
+        json::array(text, requests, |text, RequestInfo { name, mode, held, thread_id, .. }| {
+            text.write_str("{\"name\":")?;
+            json::string(text, name.iter().copied())?;
+            write!(text, ",\"shared\":{},\"held\":{held},\"threadId\":{thread_id}}}", mode == Mode::Shared)
+        })
+    })
+}
+
+/// Counts the names in use and those that dead holders left behind.
+#[napi(catch_unwind)]
+pub fn name_count() -> u32 {
+    PROCESS.names.count() as u32
 }
 
 /// Returns the text of a result of `snapshot()`.

@@ -119,12 +119,8 @@ impl Unused {
     /// Passes on a grant of a thread that ended or was interrupted. The next waiter sees it if a holder died.
     pub(crate) fn pass_on(self) {
         match self {
-            Self::Notification(location) => {
-                PROCESS.store.notify(location, 1, None);
-            }
-            Self::Acquired(location, hold) => {
-                return_unused(location, hold, WaitResult::AcquiredFromDead);
-            }
+            Self::Notification(location) => _ = PROCESS.store.notify(location, 1, None),
+            Self::Acquired(location, hold) => _ = return_unused(location, hold, WaitResult::AcquiredFromDead),
         }
     }
 }

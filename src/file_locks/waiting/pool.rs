@@ -137,9 +137,7 @@ fn work() {
         match work {
             Work::Line(name) if !contained(|| serve(&name)) => fail_all(&name),
             Work::Line(_) => {}
-            Work::Job(job) => {
-                contained(job);
-            }
+            Work::Job(job) => _ = contained(job),
         }
         (table, is_late) = (lock(&TABLE), false);
         let pool = &mut table.pool;
