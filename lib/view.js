@@ -8,10 +8,9 @@ const {
   getOwnPropertyDescriptor, isInteger, load, sharedByteLengthOf, shield
 } = require('./util/intrinsics')
 const showState = require('./util/inspect')
-const { assertOptions, flag, includes, option } = require('./util/options')
 const { WRAPS_OFFSETS } = require('./util/quirks')
 const { assertStackToLoad } = require('./util/stack')
-const { describe, isObject, ownValue, quote } = require('./util/values')
+const { assertOptions, describe, flag, includes, isObject, option, ownValue, quote } = require('./util/values')
 const { assertFunction } = require('./waiting/wait-options')
 const { detectReentry } = require('./holding/tasks')
 const { REPAIR } = require('./holding/run')

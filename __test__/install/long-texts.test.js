@@ -8,8 +8,7 @@ const { onAQuietMachine } = require('../fixtures/queue-toolbox')
 const letStart = require('../../lib/install/workers/by-message/source')
 const { createException } = require('../../lib/named/arguments')
 const { nounOf } = require('../../lib/waiting/errors')
-const { assertOptions } = require('../../lib/util/options')
-const { describe } = require('../../lib/util/values')
+const { assertOptions, describe } = require('../../lib/util/values')
 
 const [SHORT, LONG] = [10000, 100000]
 /** A quadratic cost would be that of a hundred times as many characters. */

@@ -13,9 +13,8 @@
 
 const { contextTarget, mark, markOf, resolveTarget } = require('../util/realm')
 const { defineProperty } = require('../util/intrinsics')
-const { option, assertOptions } = require('../util/options')
 const { assertStackToLoad } = require('../util/stack')
-const { describe } = require('../util/values')
+const { assertOptions, describe, option } = require('../util/values')
 
 const { deleteProperty, getOwnPropertyDescriptor } = Reflect
 

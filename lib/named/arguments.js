@@ -12,8 +12,7 @@ const globalObject = require('../util/global')
 const {
   Error, RangeError, TypeError, append, apply, createArray, define, freeze, sort
 } = require('../util/intrinsics')
-const { option, assertOptions } = require('../util/options')
-const { describe, isObject } = require('../util/values')
+const { assertOptions, describe, isObject, option } = require('../util/values')
 const workerThreads = require('../util/worker-threads')
 const { throwIfAborted } = require('../waiting/errors')
 const { assertFunction, milliseconds, waitOptions } = require('../waiting/wait-options')

@@ -3,9 +3,8 @@
 /** The arguments of process locks: checks them before anything happens. */
 
 const { RangeError, TypeError } = require('../util/intrinsics')
-const { assertOptions, flag, option } = require('../util/options')
 const { LONGEST_TIMER } = require('../util/timers')
-const { describe } = require('../util/values')
+const { assertOptions, describe, flag, option } = require('../util/values')
 const { assertFunction, waitLimits } = require('../waiting/wait-options')
 const { abilitiesOf } = require('./built-in-engine')
 const { unsupportedError } = require('./errors')

@@ -9,8 +9,7 @@
 
 const { assertStack } = require('../agent/find-agent')
 const { RangeError, TypeError, bare } = require('../util/intrinsics')
-const { assertOptions, onlyFlag, option } = require('../util/options')
-const { describe } = require('../util/values')
+const { assertOptions, describe, onlyFlag, option } = require('../util/values')
 const { isMainThread } = require('../util/worker-threads')
 const { queueClosed } = require('../waiting/errors')
 const observer = require('../waiting/observer')

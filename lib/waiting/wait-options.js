@@ -6,8 +6,7 @@
  */
 
 const { TypeError, freeze } = require('../util/intrinsics')
-const { option, assertOptions } = require('../util/options')
-const { describe, isObject } = require('../util/values')
+const { assertOptions, describe, isObject, option } = require('../util/values')
 const { isMainThread } = require('../util/worker-threads')
 
 const { getPrototypeOf } = Reflect

@@ -10,7 +10,7 @@
  */
 
 const { randomBytes } = require('crypto')
-const { assertOptions, option } = require('../../util/options')
+const { assertOptions, option } = require('../../util/values')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
 const { ServerEngine } = require('../built-in-engine')
 const { onAbort, sleep } = require('./aborts')

@@ -7,7 +7,7 @@
  * Without a `lease` (milliseconds), a process that is suspended has its locks until it goes on or ends.
  */
 
-const { assertOptions, option } = require('../../util/options')
+const { assertOptions, option } = require('../../util/values')
 const { LONGEST_TIMER } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
 const { ServerEngine } = require('../built-in-engine')

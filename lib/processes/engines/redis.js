@@ -9,7 +9,7 @@
 
 const { createHash } = require('crypto')
 const { now: clock } = require('../../util/intrinsics')
-const { assertOptions, option } = require('../../util/options')
+const { assertOptions, option } = require('../../util/values')
 const { clearTimeout, setTimeout } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
 const { ServerEngine } = require('../built-in-engine')
