@@ -7,7 +7,7 @@ const {
   Int32Array, IsSharedArrayBuffer, RangeError, SharedArrayBuffer, TypeError, createArray, define, defineProperty,
   getOwnPropertyDescriptor, isInteger, load, sharedByteLengthOf, shield
 } = require('./util/intrinsics')
-const showState = require('./util/inspect')
+const { showState } = require('./util/instances')
 const { WRAPS_OFFSETS } = require('./util/quirks')
 const { assertStackToLoad } = require('./util/stack')
 const { assertOptions, describe, flag, includes, isObject, option, ownValue, quote } = require('./util/values')

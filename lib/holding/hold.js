@@ -11,7 +11,7 @@
 const { agent, assertStack } = require('../agent/find-agent')
 const { ANSWER, ENTRY } = require('../agent/registers')
 const { TypeError, bare, createWeakMap, define, shield } = require('../util/intrinsics')
-const showState = require('../util/inspect')
+const { showState } = require('../util/instances')
 const { notLocked } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 const {

@@ -10,7 +10,7 @@
 
 const { runInThisContext } = require('vm')
 const { IsSharedArrayBuffer, TypeError, define } = require('../util/intrinsics')
-const createSecrets = require('../util/secrets')
+const { createSecrets } = require('../util/instances')
 const { describe, isObject, ownValue } = require('../util/values')
 
 const { KEY, hidden, reveal } = createSecrets('atomics-waitasync.word')

@@ -11,11 +11,10 @@
 const { agent, assertStack } = require('../agent/find-agent')
 const { ANSWER } = require('../agent/registers')
 const globalObject = require('../util/global')
-const showState = require('../util/inspect')
+const { createSecrets, showState } = require('../util/instances')
 const {
   TypeError, defineProperty, getOwnPropertyDescriptor, keys, nextTick, shield
 } = require('../util/intrinsics')
-const createSecrets = require('../util/secrets')
 const { quote } = require('../util/values')
 const { notLocked } = require('../waiting/errors')
 const { INDEX, NAMED_EXCLUSIVE, NAMED_SHARED, NOT_HELD, NO_LIMIT, SERIAL } = require('../holding/request')

@@ -8,7 +8,7 @@
  */
 
 const { setMaxListeners } = require('events')
-const showState = require('../util/inspect')
+const { showState } = require('../util/instances')
 const { onAbort } = require('./engines/aborts')
 const { lostError } = require('./errors')
 const { LONGEST_TIMER, clearTimeout, setTimeout, wallClock } = require('../util/timers')
