@@ -131,7 +131,7 @@ module.exports = [
     files: ['lib/{holding,locks,named,observe,queue,waiting}/**/*.js', 'lib/view.js'],
     rules: { 'own/one-door': 'error' }
   },
-  { files: ['lib/util/global.js'], languageOptions: { globals: { globalThis: 'readonly' } } },
+  { files: ['lib/util/quirks.js'], languageOptions: { globals: { globalThis: 'readonly' } } },
   // Programs in various styles, some for browsers.
   { files: ['__test__/fixtures/workers/**'], languageOptions: { globals: globals.worker }, rules: { strict: 'off' } },
   { files: ['**/*.cjs'], languageOptions: { sourceType: 'commonjs', ...OLD } }

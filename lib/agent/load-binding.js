@@ -10,8 +10,7 @@
 
 const fs = require('fs')
 const path = require('path')
-const globalObject = require('../util/global')
-const { GETTERS_CRASH } = require('../util/quirks')
+const { GETTERS_CRASH, globalObject } = require('../util/quirks')
 const { shared } = require('../util/worker-threads')
 const { candidates, libraryFile, packageName } = require('./target')
 

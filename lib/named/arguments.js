@@ -8,7 +8,7 @@
  * written for a standard of these.
  */
 
-const globalObject = require('../util/global')
+const { globalObject } = require('../util/quirks')
 const {
   Error, RangeError, TypeError, append, apply, createArray, define, freeze, sort
 } = require('../util/intrinsics')

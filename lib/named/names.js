@@ -10,7 +10,7 @@
 
 const { agent, assertStack } = require('../agent/find-agent')
 const { ANSWER } = require('../agent/registers')
-const globalObject = require('../util/global')
+const { globalObject } = require('../util/quirks')
 const { createSecrets, showState } = require('../util/instances')
 const {
   TypeError, defineProperty, getOwnPropertyDescriptor, keys, nextTick, shield

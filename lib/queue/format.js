@@ -35,7 +35,7 @@ const MOST_PLACES = 2 ** 31 - 1
 const { byteLength } = Buffer
 // `toString` and `write` would call these of Buffer's prototype, which a program may have replaced: within a step.
 const { utf8Slice: decodeText, utf8Write: encodeText } = Buffer.prototype
-const { Uint8Array } = require('../util/global')
+const { globalObject: { Uint8Array } } = require('../util/quirks')
 const { set } = Uint8Array.prototype
 
 /** A value, written: its format, how many bytes it has, and where they are. */

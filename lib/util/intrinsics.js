@@ -15,13 +15,14 @@
  *   to both, in all of lib/.
  */
 
+const { REGISTRIES_HANG, globalObject } = require('./quirks')
+
 // BigInt, BigInt64Array, FinalizationRegistry and WeakRef do not exist on every Node, nor do buffers that grow. Their
 // constants here are undefined then.
 const {
   Array, ArrayBuffer, BigInt, BigInt64Array, Error, FinalizationRegistry, Float64Array, Int32Array, Map, Promise,
   RangeError, SharedArrayBuffer, String, TypeError, WeakMap, WeakRef, WeakSet
-} = require('./global')
-const { REGISTRIES_HANG } = require('./quirks')
+} = globalObject
 
 if (SharedArrayBuffer === undefined || typeof Atomics === 'undefined') {
   throw new Error('atomics-waitasync needs SharedArrayBuffer and Atomics, which are missing here. Node has none ' +

@@ -15,6 +15,11 @@ const upTo = (major, minor = Infinity) => MAJOR < major || (MAJOR === major && M
 module.exports = {
   MAJOR,
 
+  /** The global object of this module's realm. Node 10 has no `globalThis`, contexts of `vm` have no `global`. */
+  globalObject: typeof globalThis === 'object' ? globalThis
+    // eslint-disable-next-line no-new-func -- it gives the global object wherever code from strings may run
+    : typeof global === 'object' ? global : Function('return this')(),
+
   /** It can wrap mapped memory, and the system can map some. */
   MAPS_MEMORY: process.platform === 'linux' &&
     (MAJOR > 26 || (MAJOR === 26 && MINOR >= 1) || (MAJOR === 24 && MINOR >= 16) || (MAJOR === 22 && MINOR >= 23)),

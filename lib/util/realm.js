@@ -5,7 +5,7 @@
  * realms; a thread may have many.
  */
 
-const globalObject = require('./global')
+const { globalObject } = require('./quirks')
 const { define, freeze } = require('./intrinsics')
 const { describe, isObject } = require('./values')
 

@@ -7,7 +7,7 @@
  * optimized frame takes a fraction of another.
  */
 
-const { Array } = require('./global')
+const { globalObject: { Array } } = require('./quirks')
 const workerThreads = require('./worker-threads')
 
 const { apply } = Reflect

@@ -19,7 +19,7 @@
 
 const { addAbortListener } = require('events')
 const { agent, assertStack } = require('../agent/find-agent')
-const { AbortSignal } = require('../util/global')
+const { globalObject: { AbortSignal } } = require('../util/quirks')
 const {
   apply, bare, createMap, createWeakMap, getOwnPropertyDescriptor, nextTick, shield
 } = require('../util/intrinsics')

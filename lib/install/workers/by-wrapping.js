@@ -14,7 +14,7 @@ const fs = require('fs')
 const path = require('path')
 const { fileURLToPath, pathToFileURL } = require('url')
 const startingWorkers = require('../../agent/starting-workers')
-const globalObject = require('../../util/global')
+const { globalObject } = require('../../util/quirks')
 const { threads } = require('../../util/worker-threads')
 const { hostWorker, interpose, unwrap, wrap } = require('./host-worker')
 
