@@ -9,7 +9,7 @@
 
 const { setMaxListeners } = require('events')
 const { showState } = require('../util/instances')
-const { onAbort } = require('./engines/aborts')
+const { onAbort } = require('./built-in-engine')
 const { lostError } = require('./errors')
 const { LONGEST_TIMER, clearTimeout, setTimeout, wallClock } = require('../util/timers')
 

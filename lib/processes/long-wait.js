@@ -16,7 +16,7 @@ const { clearTimeout, setTimeout } = require('../util/timers')
 const { STALL } = require('../util/variables')
 const { SERIAL } = require('../holding/request')
 const theList = require('../holding/the-list')
-const { within } = require('./engines/aborts')
+const { within } = require('./built-in-engine')
 const { describeHolder, obstacleIn, relationOf, show } = require('./errors')
 
 /** Milliseconds after which a wait is noted, if stalls are not reported; and the most between two questions. */

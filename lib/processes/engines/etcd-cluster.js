@@ -10,7 +10,7 @@
 const http = require('http')
 const https = require('https')
 const { clearTimeout, setTimeout } = require('../../util/timers')
-const { onAbort } = require('./aborts')
+const { onAbort } = require('../built-in-engine')
 
 const LARGEST = 2 ** 24 // characters of an answer, which others may have filled
 // Codes of gRPC.

@@ -15,8 +15,7 @@
 const { now } = require('../../util/intrinsics')
 const { throwIfAborted } = require('../../waiting/errors')
 const { permitsError } = require('../errors')
-const { LocalGrant } = require('../built-in-engine')
-const { onAbort, sleep } = require('./aborts')
+const { LocalGrant, onAbort, sleep } = require('../built-in-engine')
 
 const [DOOR, USERS, TURN, PERMIT, NAME] = [0, 1, 2, 3]
 const MOMENT = 5 // milliseconds

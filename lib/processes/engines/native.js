@@ -7,8 +7,7 @@ const { agent } = require('../../agent/find-agent')
 const { ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, TIMEOUT } = require('../../agent/registers')
 const { Error, RangeError, assign, define, now } = require('../../util/intrinsics')
 const { show } = require('../errors')
-const { LocalGrant } = require('../built-in-engine')
-const { onAbort } = require('./aborts')
+const { LocalGrant, onAbort } = require('../built-in-engine')
 
 /** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
 const SLICE = 20

@@ -7,7 +7,7 @@
  * that it has. None keeps the process alive: the time of a statement does, and the lease of a lock.
  */
 
-const { within } = require('./aborts')
+const { within } = require('../built-in-engine')
 
 const ANSWER = 10000 // milliseconds, for statements that never wait: one that takes longer has failed
 const MOST_FREE = 4

@@ -10,8 +10,7 @@
 const { assertOptions, option } = require('../../util/values')
 const { LONGEST_TIMER } = require('../../util/timers')
 const { readReason, throwIfAborted } = require('../../waiting/errors')
-const { ServerEngine } = require('../built-in-engine')
-const { onAbort } = require('./aborts')
+const { ServerEngine, onAbort } = require('../built-in-engine')
 const {
   HOST, MOST, ascii, birth, describeHolder, entry, infoOf, keyOf, nameFor, parsed, shorten
 } = require('./holder')

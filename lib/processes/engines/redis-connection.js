@@ -10,7 +10,7 @@
 const { now } = require('../../util/intrinsics')
 const { setTimeout } = require('../../util/timers')
 const { describe } = require('../../util/values')
-const { within } = require('./aborts')
+const { within } = require('../built-in-engine')
 
 /** Duplicates a client of ioredis. It must not queue, retry or send again what may have been done. */
 function ofIoredis (client) {
