@@ -1,7 +1,9 @@
 'use strict'
 
-/** The arguments of process locks: checks them before anything happens. */
+/** The arguments of process locks: checks them, and the folders of engines, before anything happens. */
 
+const { existsSync, readdirSync } = require('fs')
+const path = require('path')
 const { RangeError, TypeError } = require('../util/intrinsics')
 const { LONGEST_TIMER } = require('../util/timers')
 const { assertOptions, describe, flag, option } = require('../util/values')
@@ -116,4 +118,28 @@ function assertEngine (engine) {
     'and close), not ' + describe(engine))
 }
 
-module.exports = { assertEngine, assertPath, assertString, readLocksOptions, readOptions }
+// ——— A folder's locks are files, or in a table: a lock of each could be held at the same time ———
+
+/** The table. Its name stays, so that versions with another layout (src/mapped/mod.rs) refuse each other's. */
+const TABLE = 'locks-1.mapped'
+
+const tableIn = (folder) => path.join(folder, TABLE)
+
+/** @throws {Error} its locks are in a table */
+function assertNoTable (folder) {
+  if (existsSync(tableIn(folder))) throw other(folder, 'memory', 'files')
+}
+
+/** @throws {Error} its locks are files */
+function assertNoFiles (folder) {
+  const isLock = (name) => /^[0-9a-f]{64}\.(lock|gate)$/.test(name)
+  const hasNoTable = existsSync(folder) && !existsSync(tableIn(folder))
+  if (hasNoTable && readdirSync(folder).some(isLock)) throw other(folder, 'files', 'memory')
+}
+
+const other = (folder, used, asked) => new Error(`the folder ${folder} has locks of ${used}(), which those of ` +
+  `${asked}() would not exclude: take another folder, or one engine in all processes`)
+
+module.exports = {
+  assertEngine, assertNoFiles, assertNoTable, assertPath, assertString, readLocksOptions, readOptions, tableIn
+}

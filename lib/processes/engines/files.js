@@ -13,12 +13,11 @@ const { threadId } = require('../../util/worker-threads')
 const { agent } = require('../../agent/find-agent')
 const { target } = require('../../agent/target')
 const { assertOptions, flag } = require('../../util/values')
-const { assertPath } = require('../arguments')
+const { assertNoTable, assertPath } = require('../arguments')
 const { LocalEngine, sleep } = require('../built-in-engine')
 const { permitsError } = require('../errors')
 const { HOST, ascii, birth, keyOf, parsed, shorten } = require('./holder')
 const { NONE, NativeGrant, PASSING, answerTo, at, block, native } = require('./native')
-const { assertNoTable } = require('./kinds')
 
 /** Milliseconds between two attempts without a thread, at first and at last. */
 const POLL = 20

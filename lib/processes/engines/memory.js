@@ -13,11 +13,10 @@ const { agent } = require('../../agent/find-agent')
 const { ADDRESS, AMOUNT, ANSWER, COUNT } = require('../../agent/registers')
 const { TypeError } = require('../../util/intrinsics')
 const { assertOptions, flag } = require('../../util/values')
-const { assertPath } = require('../arguments')
+const { assertNoFiles, assertPath, tableIn } = require('../arguments')
 const { permitsError } = require('../errors')
 const { LocalEngine } = require('../built-in-engine')
 const { HOST, keyOf, shorten } = require('./holder')
-const { assertNoFiles, tableIn } = require('./kinds')
 const { NativeGrant, answerTo, block, mapped, native, systemError } = require('./native')
 
 /** What requests for a name have in common; in native code, those with a label. */
