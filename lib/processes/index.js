@@ -12,8 +12,8 @@ const { ProcessLocks } = require('./process-locks')
 const files = (folder, options) => require('./engines/files')(folder, options)
 const postgresql = (pg, config, options) => require('./engines/postgresql')(pg, config, options)
 const redis = (client, options) => require('./engines/redis')(client, options)
-const memory = (folder, options) => require('./engines/memory')(folder, options)
-const sharedMemory = (file, byteLength) => require('./shared-memory')(file, byteLength)
+const memory = (folder, options) => require('./engines/memory').memory(folder, options)
+const sharedMemory = (file, byteLength) => require('./engines/memory').sharedMemory(file, byteLength)
 const etcd = (endpoints, options) => require('./engines/etcd')(endpoints, options)
 
 /** Makes the locks of an engine, or of a folder. */

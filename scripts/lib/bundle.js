@@ -68,8 +68,7 @@ const PARTS = [
   {
     name: 'mapped.js',
     modules: [
-      'processes/engines/memory.js', 'processes/shared-memory.js', 'processes/engines/files-permits.js',
-      'processes/engines/files-query.js'
+      'processes/engines/memory.js', 'processes/engines/files-permits.js', 'processes/engines/files-query.js'
     ],
     all: false
   },

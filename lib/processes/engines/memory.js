@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * Locks of the processes of one machine, in mapped memory.
+ * Mapped memory of the processes of one machine: locks in it, and SharedArrayBuffers.
  *
  * A free lock needs no call of the system. Who waits is woken by the thread that watches the table
  * (src/mapped_names/).
@@ -11,8 +11,8 @@ const path = require('path')
 const { threadId } = require('../../util/worker-threads')
 const { agent } = require('../../agent/find-agent')
 const { ADDRESS, AMOUNT, ANSWER, COUNT } = require('../../agent/registers')
-const { TypeError } = require('../../util/intrinsics')
-const { assertOptions, flag } = require('../../util/values')
+const { RangeError, TypeError, isInteger } = require('../../util/intrinsics')
+const { assertOptions, describe, flag } = require('../../util/values')
 const { assertNoFiles, assertPath, tableIn } = require('../arguments')
 const { permitsError } = require('../errors')
 const { LocalEngine } = require('../built-in-engine')
@@ -139,4 +139,23 @@ function memory (folder, options) {
   return new Memory(folder)
 }
 
-module.exports = memory
+/**
+ * Returns the memory in a file; makes it full of zeros if need be.
+ * @param {string} file on a drive of this machine: tmpfs, ext4, xfs or btrfs
+ * @param {number} byteLength
+ * @throws {TypeError | RangeError} with code ERR_SHARED_MEMORY_LENGTH if the file's memory has another length
+ * @throws {Error} with code ERR_SHARED_MEMORY_UNAVAILABLE if the system or this Node cannot share memory, or with
+ *   ERR_SHARED_MEMORY_INVALID if the file is not of this package, a link, or another user's
+ */
+function sharedMemory (file, byteLength) {
+  assertPath(file, 'sharedMemory', 'file')
+  if (typeof byteLength !== 'number') {
+    throw new TypeError('sharedMemory: byteLength must be a number, not ' + describe(byteLength))
+  }
+  if (!isInteger(byteLength) || byteLength < 1 || byteLength > Number.MAX_SAFE_INTEGER) {
+    throw new RangeError('sharedMemory: byteLength must be an integer from 1 to 2^53 - 1, not ' + describe(byteLength))
+  }
+  return mapped('sharedMemory', path.resolve(file), byteLength)
+}
+
+module.exports = { memory, sharedMemory }
