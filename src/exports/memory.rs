@@ -1,8 +1,8 @@
 //! The functions for memory of several processes.
 //!
-//! Those of locks are for `lib/processes/engines/memory.js`. What waits has its number among the requests for files:
-//! `filesNext`, `filesWait`, `filesAbort`, `filesHeld` and `filesRelease` are for both. Those of buffers are for
-//! `lib/processes/shared-memory.js` and `lib/holding/shared-word.js`.
+//! They are for `lib/processes/engines/memory.js`; those of buffers also for `lib/holding/shared-word.js`. What waits
+//! has its number among the requests for files: `filesNext`, `filesWait`, `filesAbort`, `filesHeld` and `filesRelease`
+//! are for both.
 
 #![allow(clippy::needless_pass_by_value, reason = "napi gives strings by value only")]
 
