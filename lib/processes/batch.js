@@ -10,7 +10,7 @@
 const { setMaxListeners } = require('events')
 const { showState } = require('../util/instances')
 const { onAbort } = require('./built-in-engine')
-const { lostError } = require('./errors')
+const { lostError } = require('./arguments')
 const { LONGEST_TIMER, clearTimeout, setTimeout, wallClock } = require('../util/timers')
 
 /** Waits for the jobs that are there. */

@@ -12,11 +12,10 @@ const { newGrant } = require('../named/names')
 const { assertNoPromise } = require('../waiting/wait-options')
 const { deadlock } = require('../waiting/errors')
 const observer = require('../waiting/observer')
-const { assertString } = require('./arguments')
+const { assertString, lostError, show, timeoutError, unavailableError, unsupportedError } = require('./arguments')
 const { ProcessLock, showLock } = require('./batch')
 const { LocalEngine } = require('./built-in-engine')
 const { holderOf, watchBlocked } = require('./long-wait')
-const { lostError, show, timeoutError, unavailableError, unsupportedError } = require('./errors')
 
 // Not on every Node.
 const { asyncDispose, dispose } = Symbol

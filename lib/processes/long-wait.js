@@ -17,7 +17,7 @@ const { STALL } = require('../util/variables')
 const { SERIAL } = require('../holding/request')
 const theList = require('../holding/the-list')
 const { within } = require('./built-in-engine')
-const { describeHolder, obstacleIn, relationOf, show } = require('./errors')
+const { describeHolder, obstacleIn, relationOf, show } = require('./arguments')
 
 /** Milliseconds after which a wait is noted, if stalls are not reported; and the most between two questions. */
 const FIRST = 1000

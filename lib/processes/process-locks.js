@@ -31,10 +31,11 @@ const { newGrant } = require('../named/names')
 const { Batch } = require('./batch')
 const { LocalEngine, Question, isBuiltIn } = require('./built-in-engine')
 const { Claim, Line, Lines } = require('./engine-claim')
-const { closedError, timeoutError, unavailableError } = require('./errors')
 const { held, holdSync, readNames, requestAll, requestSync } = require('./forms')
 const { beginTask, endTask, frontOf, query, soonestHolder, watch } = require('./long-wait')
-const { assertEngine, assertString, readLocksOptions, readOptions } = require('./arguments')
+const {
+  assertEngine, assertString, closedError, readLocksOptions, readOptions, timeoutError, unavailableError
+} = require('./arguments')
 
 /** For jobs. No class of a program's makes the promises of these, as `constructor` would say. */
 const RETURNED = Promise.resolve()

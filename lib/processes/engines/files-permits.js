@@ -14,7 +14,7 @@
 
 const { now } = require('../../util/intrinsics')
 const { throwIfAborted } = require('../../waiting/errors')
-const { permitsError } = require('../errors')
+const { permitsError } = require('../arguments')
 const { LocalGrant, onAbort, sleep } = require('../built-in-engine')
 
 const [DOOR, USERS, TURN, PERMIT, NAME] = [0, 1, 2, 3]

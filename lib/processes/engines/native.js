@@ -6,7 +6,7 @@ const { getSystemErrorName } = require('util')
 const { agent } = require('../../agent/find-agent')
 const { ACQUIRED_FROM_DEAD, ADDRESS, AMOUNT, ANSWER, COUNT, TIMEOUT } = require('../../agent/registers')
 const { Error, RangeError, assign, define, now } = require('../../util/intrinsics')
-const { show } = require('../errors')
+const { show } = require('../arguments')
 const { LocalGrant, onAbort } = require('../built-in-engine')
 
 /** How many milliseconds a blocking thread stays in native code. Between, the engine may end it. */
