@@ -52,7 +52,6 @@ function crossingTrio () {
   return { wait, waitAsync: exportedOf(waitAsync), crosses }
 }
 
-/** Whether an entry has been created. */
 let isCreated = false
 
 /** @param {object} [ofProcess] functions of `process`, from an entry that was loaded before this file */

@@ -34,7 +34,6 @@ function assertString (value, caller, what) {
   if (typeof value !== 'string') throw new TypeError(caller + ': ' + what + ' must be a string, not ' + describe(value))
 }
 
-/** @throws {TypeError} the value is no path */
 function assertPath (value, caller, what) {
   if (typeof value === 'string' && value !== '') return
   throw new TypeError(caller + ': ' + what + ' must be a path, not ' + describe(value))
@@ -46,7 +45,6 @@ function labelOf (options, caller, otherwise) {
   return label
 }
 
-/** Reads the options of `processLocks`. */
 function readLocksOptions (options) {
   const caller = 'processLocks'
   assertOptions(options, OF_LOCKS, caller)
@@ -59,11 +57,7 @@ function readLocksOptions (options) {
   return { batch, batchTime: limit('batchTime', 50, 0, 'a number of milliseconds'), label: labelOf(options, caller) }
 }
 
-/**
- * Reads the options of `request`, `hold` and others.
- *
- * @param {{ modes: string[], id: string }} engine
- */
+/** @param {{ modes: string[], id: string }} engine */
 function readOptions (options, caller, engine, label) {
   const known = OPTIONS[caller]
   const hearsSignal = known[known.length - 1] !== 'signal'
@@ -110,7 +104,6 @@ function numberOf (options, name, caller, kind, most, engine) {
   throw unsupportedError(caller + ': ' + engine.id + ' has no ' + name)
 }
 
-/** @throws {TypeError} the value is no engine */
 function assertEngine (engine) {
   const isEngine = typeof engine === 'object' && engine !== null && typeof engine.id === 'string' &&
     Array.isArray(engine.modes) && ['acquire', 'attempt', 'close'].every((name) => typeof engine[name] === 'function')

@@ -53,7 +53,6 @@ class Batch {
     this.unconfirmed = this.last = undefined
   }
 
-  /** Begins to hold the engine's lock. */
   hold (grant, isBuiltIn) {
     this.grant = grant
     this.ownerDied = grant.ownerDied
@@ -224,7 +223,6 @@ class Batch {
     return claim.callWithin(this.front.token, claim.callback, lock)
   }
 
-  /** Awaits what a callback has returned. */
   async hear (claim, lock, promise) {
     let value
     try {
@@ -348,7 +346,6 @@ class ProcessLock {
   }
 }
 
-/** Lets `util.inspect` show the locks of a class. */
 function showLock (Class) {
   showState(Class, ({ name, names, mode, token, tokens, permit, ownerDied, isLost }) => {
     if (names !== undefined) return { names, mode, tokens, ownerDied, isLost }

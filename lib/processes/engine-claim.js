@@ -28,7 +28,6 @@ class Claim {
     this.timer = this.onAbort = this.onOver = undefined
   }
 
-  /** Makes the promise of one that waits. */
   newPromise () {
     return new Promise((resolve, reject) => this.whenSettled(resolve, reject))
   }

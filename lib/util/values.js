@@ -50,7 +50,6 @@ function escaped (character) {
   return text
 }
 
-/** Describes a value for an error message. */
 function describe (value) {
   switch (typeof value) {
     case 'string': return 'the string ' + quote(value)

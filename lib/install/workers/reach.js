@@ -33,9 +33,7 @@ const { apply, construct, deleteProperty, getOwnPropertyDescriptor } = Reflect
 
 const ROOT = path.join(__dirname, '..', '..', '..')
 
-/**
- * The entry that workers load first, by the kind of install: an engine of Atomics, or the locks of navigator.
- */
+/** The entry that workers load first, by the kind of install: an engine of Atomics, or the locks of navigator. */
 const ENTRY_OF = {
   addon: path.join(ROOT, 'force', 'index.js'),
   host: path.join(ROOT, 'keep-alive', 'index.js'),

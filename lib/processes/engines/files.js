@@ -219,7 +219,6 @@ function warnIfUntested () {
   process.emitWarning(message, { code: 'ATOMICS_WAITASYNC_PROCESSES' })
 }
 
-/** Makes the engine of a folder. */
 function files (folder, options) {
   assertPath(folder, 'files', 'folder')
   assertOptions(options, ['durable', 'anyDrive'], 'files')

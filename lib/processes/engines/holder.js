@@ -79,7 +79,6 @@ const FIELDS = {
   name: text, pid: number(1, 2 ** 32), host: text, threadId: number(0, 2 ** 32), label: text, since: number(0, LATEST)
 }
 
-/** Returns the fields of an entry that have their types. */
 function checked (found) {
   return Object.fromEntries(Object.entries(FIELDS).map(([key, read]) => [key, read(found[key])]))
 }

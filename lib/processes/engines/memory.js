@@ -128,7 +128,6 @@ function infoOf ({ name: known, shared, ours, pid, thread, label, since }, name 
   return thread === undefined ? info : { ...info, host: HOST, threadId: thread, label, since }
 }
 
-/** Makes the engine of a folder. */
 function memory (folder, options) {
   assertPath(folder, 'memory', 'folder')
   assertOptions(options, ['durable'], 'memory')

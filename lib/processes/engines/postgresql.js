@@ -91,8 +91,6 @@ const attempt = mode =>
   `SELECT set_config('application_name', $2, false), pg_try_advisory_lock${suffix(mode)}($1) AS granted`
 const wait = mode => `SELECT pg_advisory_lock${suffix(mode)}($1)`
 
-// ——— The engine ———
-
 /**
  * @param {{ Client: Function }} pg the package `pg`
  * @param {string | object} config of its Client

@@ -101,7 +101,6 @@ class Connection {
     })
   }
 
-  /** Runs a script. */
   run ({ text, hash }, keys, ...more) {
     return this.ask(['EVALSHA', hash, keys.length, ...keys, ...more], text)
   }

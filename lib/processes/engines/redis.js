@@ -133,8 +133,6 @@ class Listener {
   }
 }
 
-// ——— The engine ———
-
 /** @param {object} client of ioredis or node-redis; it is duplicated */
 module.exports = function redis (client, options) {
   assertOptions(options, ['lease', 'prefix'], 'redis')

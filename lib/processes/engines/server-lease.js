@@ -97,7 +97,6 @@ class Lease {
     return this.#lock.release(died).finally(() => this.stop())
   }
 
-  /** Ends its timer. */
   stop () {
     this.#isResting = true
     clearTimeout(this.#timer)
