@@ -710,7 +710,7 @@ module.exports = [
   ...of(queueSteps, { test: 'locks/observe/stalls' }, [
     ['a step of a wait for room begins it anew', 'wait.began = observer.goesOn(wait.began)', 'void 0']
   ]),
-  ...of('lib/agent/ending.js', { test: 'locks/observe/ended' }, [
+  ...of(agent, { test: 'locks/observe/ended' }, [
     ['an exit without its listener counts as terminated',
       'if (listener === exit) binding.endsBy(MANNERS.UNKNOWN)', '']
   ]),
@@ -826,8 +826,8 @@ module.exports = [
   ...of('lib/create-entry.js', { test: 'install/loaded-workers' }, [
     ['a Worker counts from its first use', '  else if (!isMainThread) noteThread()\n', '']
   ]),
-  ...of('lib/agent/ending.js', { test: 'install/entry-points' }, [
-    ['an unused entry makes a tick at the end', 'findsWork() || !someWaiter(() => true)', 'findsWork()']
+  ...of(agent, { test: 'install/entry-points' }, [
+    ['an unused entry makes a tick at the end', 'findsWork() || !slots.someWaiter(() => true)', 'findsWork()']
   ]),
   ...of('lib/waiting/wait-options.js', { test: 'locks/every-class/callback-sync' }, [
     ['an async callback of a blocking form begins', 'getPrototypeOf(argument) === AsyncFunctionPrototype', 'false']

@@ -151,7 +151,7 @@ const CONSTANTS = [
   ['latch', /0 to ([\d ]+)$/m, 'request.js', 'MOST'],
   ['semaphore', /an integer from 1 to ([\d ]+),/, 'request.js', 'MOST'],
   ['guarantees', /where (\d+) KB are\b/, 'util/stack.js', 'assertKilobytes'],
-  ['errors', /each of the first (\d+)\s+locks/, 'agent/ending.js', 'MOST_WARNINGS'],
+  ['errors', /each of the first (\d+)\s+locks/, 'agent/agent.js', 'MOST_WARNINGS'],
   ['environments', /A blocked thread wakes every (\d+) ms/, 'sleeping.rs', 'SLICE_MILLISECONDS'],
   ['environments', /within (\d+) ms: Deno/, 'agent/agent.js', 'DENO_TURN'],
   ['platforms', /Each blocked thread wakes every\s+(\d+) ms/, 'sleeping.rs', 'SLICE_MILLISECONDS'],

@@ -8,18 +8,19 @@
  * any call may throw, and then a thread that was woken would not know it.
  */
 
-const { bare, createArray, createMap } = require('../util/intrinsics')
+const { bare, createArray, createMap, nextTick } = require('../util/intrinsics')
+const { HIDES_EXCEPTIONS } = require('../util/quirks')
 const { assertKilobytes, stackKilobytes } = require('../util/stack')
-const { DUMP } = require('../util/variables')
+const { setImmediate } = require('../util/timers')
+const { DUMP, STALL } = require('../util/variables')
 const { isMainThread } = require('../util/worker-threads')
-const { reportEnd, watchLoop } = require('./ending')
 const native = require('./registers-view')
 const {
   ADDRESS, AMOUNT, ANSWER, COUNT, DEADLOCK, ENTRY, GIVEN, NO_TIMER, RESULTS, TIMEOUT, operationError
 } = require('./registers')
 const slots = require('./slots')
 
-const { binding, counters, floats, operations, words, writeRequest, writeWait } = native
+const { binding, counters, floats, operations, stallAfter, words, writeRequest, writeWait } = native
 
 /**
  * Kilobytes of stack that an operation needs. V8 needs 40 to compile a function, and compiles none with less; an
@@ -239,6 +240,105 @@ class Door {
 }
 bare(Door)
 
+// ——— The end: an event loop that runs dry while promises are pending; and how the thread ends ———
+
+const PENDING = 'ATOMICS_WAITASYNC_PENDING'
+/** How many locks get a warning of their own. */
+const MOST_WARNINGS = 10
+
+const warn = (text, detail) => process.emitWarning(text, { code: PENDING, ...detail })
+/** Says how to learn more, of the first warning. */
+const HINT = { detail: STALL + '=<milliseconds> in the environment adds the lines that wait and that hold.' }
+
+/** Settles promises before this thread ends, and warns of the rest. */
+function watchLoop () {
+  try {
+    process.on('beforeExit', beforeExit)
+  } catch (error) {
+    // A program has frozen `process`, or replaced the method.
+    warn('process takes no listener: what is pending when the event loop runs dry is not reported, and a wait that ' +
+      'is unref\'d may not settle. ' + error.message)
+  }
+}
+
+/**
+ * Looks once more before the thread ends. An unref'd wait does not hold the event loop. But if it has been notified by
+ * now, it is settled before this thread ends; and a claim is granted if its word is free.
+ */
+function beforeExit () {
+  if (findsWork() || !slots.someWaiter(() => true)) return
+  // Later listeners run first, and the code that they await: it may settle a pending promise, or hold the loop.
+  nextTick(async () => {
+    await undefined
+    nextTick(warnPending)
+  })
+}
+
+function findsWork () {
+  operations.runsDry()
+  return words[ANSWER] === 1
+}
+
+/**
+ * Warns of pending promises that nothing is left to settle. Otherwise the program would end without a message.
+ * Each word is warned of once.
+ */
+function warnPending () {
+  if (findsWork()) return
+  const notes = createArray(0)
+  const pendingSlots = createArray(0)
+  slots.someWaiter((waiter) => {
+    const note = waiter.refed ? waiter.pendingNote : undefined
+    if (note === undefined) return false
+    if (notes.length < MOST_WARNINGS) pendingSlots[notes.length] = waiter.slot
+    notes[notes.length] = note
+    return false
+  })
+  // Also of waits that have just begun.
+  const reports = stallAfter === 0 ? createArray(0) : binding.reportAll(pendingSlots)
+  const end = ' pending, and the event loop of this thread has nothing left to do that could settle '
+  for (let n = 0; n < notes.length && n < MOST_WARNINGS; n++) {
+    const { waitsFor, isHolder } = notes[n]
+    const more = (isHolder ? ' This thread holds it itself.' : '') + (reports[n] ? '\n' + reports[n] : '')
+    warn('A promise that waits for ' + waitsFor + ' is' + end + 'it.' + more, n === 0 && stallAfter === 0 && HINT)
+  }
+  const more = notes.length - MOST_WARNINGS
+  if (more > 0) warn(more + ' more promises that wait for other locks are' + end + 'them.')
+}
+
+/** `MANNERS` in core/src/observe/rows.rs has the same numbers. */
+const MANNERS = { UNKNOWN: 0, TERMINATE: 1, END: 2, EXIT: 3, EXCEPTION: 4 }
+
+/**
+ * Tells native code how this thread, a worker, ends: reports of waits name it.
+ *
+ * Node emits no 'exit' in a thread that is terminated. So that is how it ends unless a listener has been called before.
+ */
+function reportEnd () {
+  // What happened in this turn of the event loop.
+  let last = MANNERS.EXIT
+  const notes = (manner) => () => {
+    last = manner
+    try {
+      setImmediate(() => { last = MANNERS.EXIT }).unref()
+    } catch (_) {
+      // A test has put a fake one in place.
+    }
+  }
+  const exit = (code) => {
+    binding.endsBy(last === MANNERS.EXIT && code !== 0 && HIDES_EXCEPTIONS ? MANNERS.UNKNOWN : last)
+  }
+  try {
+    process.on('beforeExit', notes(MANNERS.END))
+    if (!HIDES_EXCEPTIONS) process.on('uncaughtExceptionMonitor', notes(MANNERS.EXCEPTION))
+    process.on('exit', exit)
+    process.on('removeListener', (name, listener) => { if (listener === exit) binding.endsBy(MANNERS.UNKNOWN) })
+    binding.endsBy(MANNERS.TERMINATE)
+  } catch (_) {
+    // A program has frozen `process`.
+  }
+}
+
 /**
  * The longest delay of a settlement in Deno, in milliseconds. Its event loop may lose a wake-up. Seen in 2.9, with
  * calls of threadsafe functions: the loop looks for calls, then says that it wants to be woken, and a call between the
@@ -249,7 +349,7 @@ const DENO_TURN = 20
 if (process.versions.deno !== undefined) setInterval(() => {}, DENO_TURN).unref()
 native.dumpSignal = armDumps()
 watchLoop()
-if (!isMainThread && (native.stallAfter !== 0 || native.dumpSignal !== undefined)) reportEnd()
+if (!isMainThread && (stallAfter !== 0 || native.dumpSignal !== undefined)) reportEnd()
 assertStack()
 
 module.exports = {

@@ -114,7 +114,7 @@ pub fn set_robust_list(env: Env, buffer: ArrayBuffer<'_>) -> Result<()> {
     unsafe { agent.robust_list.enlarge(agent.environment, buffer.raw(), publish) }
 }
 
-/// Notes how this thread ends, if it ends now: a number of `MANNERS` in `lib/agent/ending.js`.
+/// Notes how this thread ends, if it ends now: a number of `MANNERS` in `lib/agent/agent.js`.
 #[napi(catch_unwind)]
 pub fn ends_by(env: Env, manner: u32) -> Result<()> {
     Agent::of(env.raw()).map(|agent| agent.ends.set(manner))

@@ -168,7 +168,7 @@ fn row(now: Timestamp, entry: &Entry, call: Stack) -> Row {
     }
 }
 
-/// How a thread ends: for programs, and in a sentence. `MANNERS` in `lib/agent/ending.js` has the numbers. The first is
+/// How a thread ends: for programs, and in a sentence. `MANNERS` in `lib/agent/agent.js` has the numbers. The first is
 /// that of a thread that does not tell.
 pub const MANNERS: [(Option<&str>, &str); 5] = [
     (None, "ended"),
