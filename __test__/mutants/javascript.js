@@ -220,8 +220,8 @@ module.exports = [
   ]),
   ...of(stalls, { test: 'locks/observe/places' }, [
     ['a place that is probable is certain',
-      '(word.place = placeHere()) : word.place | PROBABLY',
-      '(word.place = placeHere()) : word.place']
+      '(known.place = placeHere()) : known.place | PROBABLY',
+      '(known.place = placeHere()) : known.place']
   ]),
   ...of(stalls, { test: 'locks/observe/stalls' }, [
     ['a busy thread reports what it has been granted',

@@ -119,7 +119,7 @@ class RobustList extends Entries {
 
   /** Takes a request where there may be waiters: none is overtaken. Native code adds the entry. */
   takeInLine (word, request, token) {
-    const place = channel.hasSubscribers && token !== null ? holds.placeInLine(word, request) : UNREPORTED
+    const place = channel.hasSubscribers && token !== null ? holds.placeOf(word, request, true) : UNREPORTED
     this.makeRoom()
     const serial = this.nextSerial()
     if (place !== UNREPORTED) holds.begin(serial, request, token, place)

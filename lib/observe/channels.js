@@ -123,14 +123,9 @@ exports.Holds = class Holds {
 
   /**
    * Returns the place of a hold that is about to be taken. May run a program's code. UNAVAILABLE: it cannot be, and
-   * nothing was noted.
+   * nothing was noted. `isInLine`: where there may be waiters.
    */
-  placeOf (word, request) {
-    return 0
-  }
-
-  /** Returns the place, as `placeOf`, where there may be waiters. */
-  placeInLine (word, request) {
+  placeOf (word, request, isInLine) {
     return 0
   }
 

@@ -151,17 +151,11 @@ class TakenHolds extends Holds {
     this.count = 1
   }
 
-  placeOf (word, request) {
+  placeOf (word, request, isInLine) {
     if (request === INNER) return 0
     if (!this.isWatched) this.watch()
-    if (after(request, load(word.array, 0), word.limit) === UNAVAILABLE) return UNAVAILABLE
-    return isLookedAt(word) ? (word.place = placeHere()) : word.place | PROBABLY
-  }
-
-  placeInLine (word, request) {
-    if (request === INNER) return 0
-    if (!this.isWatched) this.watch()
-    const { lineName } = word
+    if (!isInLine && after(request, load(word.array, 0), word.limit) === UNAVAILABLE) return UNAVAILABLE
+    const lineName = isInLine ? word.lineName : undefined
     // Each request for a name has a word of its own.
     if (lineName !== undefined && !names.has(lineName)) names.set(lineName, { __proto__: null, place: undefined })
     const known = lineName === undefined ? word : names.get(lineName)
