@@ -235,11 +235,11 @@ function callNow (token, callback, given) {
   const { binding, stallAfter } = theList().native
   if (stallAfter === 0) return callback(given)
   const serials = serialsOf(token[SERIAL])
-  for (let n = 0; n < serials.length; n++) binding.taskBegins(serials[n])
+  for (let n = 0; n < serials.length; n++) binding.noteTask(serials[n], true)
   try {
     return callback(given)
   } finally {
-    for (let n = 0; n < serials.length; n++) binding.taskEnds(serials[n])
+    for (let n = 0; n < serials.length; n++) binding.noteTask(serials[n], false)
   }
 }
 

@@ -78,7 +78,7 @@ class Tasks {
     const { serials } = scope
     for (let n = 0; n < serials.length; n++) {
       this.scopes.set(serials[n], scope)
-      this.binding.taskBegins(serials[n])
+      this.binding.noteTask(serials[n], true)
     }
   }
 
@@ -102,7 +102,7 @@ class Tasks {
     for (let n = 0; n < serials.length; n++) {
       if (this.scopes.get(serials[n]) !== scope) continue
       this.scopes.delete(serials[n])
-      this.binding.taskEnds(serials[n])
+      this.binding.noteTask(serials[n], false)
     }
   }
 
@@ -112,8 +112,8 @@ class Tasks {
     this.scopes.delete(from)
     this.scopes.set(to, scope)
     scope.serials = [to]
-    this.binding.taskBegins(to)
-    this.binding.taskEnds(from)
+    this.binding.noteTask(to, true)
+    this.binding.noteTask(from, false)
   }
 
   /** Lists the serial numbers of the holds around this call. The innermost comes first. */

@@ -46,7 +46,7 @@ function callOf () {
 
 function keepsHold () {
   const { native: { binding }, tasks } = theList()
-  if (tasks !== undefined) binding.taskEnds(tasks.within()[0])
+  if (tasks !== undefined) binding.noteTask(tasks.within()[0], false)
 }
 
 /** Lets native code look for long waits. This thread takes its reports. */

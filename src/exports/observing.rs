@@ -49,17 +49,10 @@ pub fn hold_ends(env: Env, serial: u32) -> Result<()> {
     Agent::of(env.raw()).map(|agent| agent.pending.notes.end_hold(serial))
 }
 
-/// Notes that a callback begins with a hold of this thread. From then on the hold waits only for claims made
-/// within that.
+/// Notes whether a callback runs with a hold of this thread. If so, the hold waits only for claims made within that.
 #[napi(catch_unwind)]
-pub fn task_begins(env: Env, serial: u32) -> Result<()> {
-    Agent::of(env.raw()).map(|agent| agent.pending.notes.begin_task(serial))
-}
-
-/// Notes that the callback is over.
-#[napi(catch_unwind)]
-pub fn task_ends(env: Env, serial: u32) -> Result<()> {
-    Agent::of(env.raw()).map(|agent| agent.pending.notes.end_task(serial))
+pub fn note_task(env: Env, serial: u32, runs: bool) -> Result<()> {
+    Agent::of(env.raw()).map(|agent| agent.pending.notes.note_task(serial, runs))
 }
 
 /// Notes that the token of this thread's hold has been collected.

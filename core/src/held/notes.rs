@@ -149,14 +149,10 @@ impl SharedNotes {
         }
     }
 
-    /// Notes that a callback begins to run with the hold.
-    pub fn begin_task(&self, serial: u32) {
-        lock(&self.0).tasks.insert(serial);
-    }
-
-    pub fn end_task(&self, serial: u32) {
+    /// Notes whether a callback runs with the hold.
+    pub fn note_task(&self, serial: u32, runs: bool) {
         let tasks = &mut lock(&self.0).tasks;
-        tasks.remove(&serial);
+        _ = if runs { tasks.insert(serial) } else { tasks.remove(&serial) };
         if tasks.is_empty() {
             // Gives back the memory: there may have been many.
             *tasks = FxHashSet::default();

@@ -257,20 +257,18 @@ impl<'a> Reports<'a> {
             });
             places[place].entries.push(wait);
         }
-        for place in places.iter_mut().filter(|place| self.snapshot.waiting[place.entries[0]].blocked) {
-            place.entries.extend(self.others_blocked(place, reported));
+        // Further threads block at these places, also those that are not due.
+        let on_cycles: FxHashSet<_> = self.snapshot.cycles.iter().flatten().map(|link| link.waits_for).collect();
+        let waits = self.snapshot.waiting.iter().enumerate();
+        for (index, wait) in waits.filter(|(index, wait)| wait.blocked && !on_cycles.contains(index)) {
+            let Some(&place) = known.get(&place_of(wait)) else { continue };
+            let SamePlace { entries, key, .. } = &mut places[place];
+            let is_news = reported.get(self.hash_of(index)).is_none_or(|(known, _)| known != *key);
+            if is_news && !entries.contains(&index) {
+                entries.push(index);
+            }
         }
         places
-    }
-
-    /// Lists further threads' waits that block here, also those not due.
-    fn others_blocked(&self, SamePlace { entries, key, .. }: &SamePlace, reported: &Reported) -> Vec<usize> {
-        let on_cycles: FxHashSet<_> = self.snapshot.cycles.iter().flatten().map(|link| link.waits_for).collect();
-        let place = place_of(&self.snapshot.waiting[entries[0]]);
-        let waits = self.snapshot.waiting.iter().enumerate();
-        let there = waits.filter(|(index, wait)| wait.blocked && !entries.contains(index) && place_of(wait) == place);
-        let others = there.map(|(index, _)| index).filter(|index| !on_cycles.contains(index));
-        others.filter(|&index| reported.get(self.hash_of(index)).is_none_or(|(known, _)| known != *key)).collect()
     }
 
     /// Adds the reports: first one for each place, then the others in their order.

@@ -15,9 +15,9 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::clock::Timestamp;
-use crate::held::Taken;
-use crate::held::{Held, Incoming, Known, Noted, PLAIN, Process, Undelivered, WAIT_KIND_BITS, Within};
-use crate::held::{NONE, StackId};
+use crate::held::{
+    Held, Incoming, Known, NONE, Noted, PLAIN, Process, StackId, Taken, Undelivered, WAIT_KIND_BITS, Within,
+};
 use crate::lock::names::Text;
 use crate::lock::tracked_buffers::Ended;
 use crate::lock::{Hold, Mode, Request, Waiter};
