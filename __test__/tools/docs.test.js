@@ -163,7 +163,7 @@ const CONSTANTS = [
   ['debugging', /The process keeps ([\d ]+) different stacks/, 'stacks.rs', 'MOST'],
   ['deadlocks', /at most\s+(\d+) cycles/, 'cycles.rs', 'MOST_CYCLES'],
   ['deadlocks', /hold one lock the first (\d+)/, 'cycles.rs', 'MOST'],
-  ['debugging', /its holders \((\d+) of them/, 'wait_report.rs', 'MOST_HOLDERS'],
+  ['debugging', /its holders \((\d+) of them/, 'sentences.rs', 'MOST_HOLDERS'],
   ['debugging', /up to (\d+) cycles and/, 'reports.rs', 'MOST'],
   ['debugging', /not more often than every (\d+) ms/, 'observe/stalls.js', 'PERIOD'],
   ['debugging', /the stacks of (\d+) in \d+ ms/, 'observe/stalls.js', 'MOST'],

@@ -8,6 +8,5 @@ pub mod sentences;
 pub mod snapshot;
 pub mod survey;
 pub mod table;
-mod wait_report;
 
 pub use snapshot::Snapshot;

@@ -89,8 +89,8 @@ struct Report {
 }
 
 pub struct Reports<'a> {
-    pub(super) process: &'a Process,
-    pub(super) snapshot: Snapshot,
+    process: &'a Process,
+    snapshot: Snapshot,
     period: Duration,
     /// The holds by the first words of their things.
     holds: FxHashMap<Location, Vec<usize>>,
@@ -282,7 +282,7 @@ impl<'a> Reports<'a> {
             }
             let (entry, more) = (entries[0], entries.len() - 1);
             let holders = self.holders_of(entry);
-            let text = self.wait_text(entry, more, &holders);
+            let text = self.snapshot.report_text(self.process, entry, more, &holders);
             let wait = &self.snapshot.waiting[entry];
             let lock = (promises_thread(wait), wait.place());
             let message = messages.get(&lock).copied();
