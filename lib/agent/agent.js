@@ -38,7 +38,6 @@ let lowest = Infinity
 /** The highest address in the stack that was seen: about where it begins. */
 let highest = 0
 
-/** The Steps of each promise. */
 const stepsOf = createMap()
 
 /** Throws a stack overflow unless enough stack for an operation is left. Returns whether more than half is in use. */
@@ -247,7 +246,6 @@ const PENDING = 'ATOMICS_WAITASYNC_PENDING'
 const MOST_WARNINGS = 10
 
 const warn = (text, detail) => process.emitWarning(text, { code: PENDING, ...detail })
-/** Says how to learn more, of the first warning. */
 const HINT = { detail: STALL + '=<milliseconds> in the environment adds the lines that wait and that hold.' }
 
 /** Settles promises before this thread ends, and warns of the rest. */

@@ -41,11 +41,8 @@ const native = {
   profiles: undefined,
   /** Whether an install leaves this thread's Workers to the host's queue. */
   besideHost: false,
-  /** Settles a batch: see `slots.js`. */
   settle: undefined,
-  /** Called when a named lock was stolen from this thread. */
   onSteal: undefined,
-  /** Called when there are reports of stalls. */
   onReports: undefined,
   /** Delivers answers about locks of files, once there are requests (lib/processes/engines/files.js). */
   files: undefined,

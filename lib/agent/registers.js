@@ -116,15 +116,12 @@ exports.createCounters = function createCounters (binding) {
   const ofWord = (word) => (word & 1023 ^ word >>> 6 ^ word >>> 4 << 14) & mask
 
   return {
+    /** To read a counter in no particular order. The value is one that this thread knows already, or a later one. */
     words,
     ofWord,
     /** The index of the counter of abandoned locks at an address. Other addresses share the counter. */
     abandonedOf: (address) => mask + 1 + (ofWord(address / 4) & left - 1),
     /** Reads a counter after all earlier writes of this thread. */
-    read: (counter) => FENCED ? words[counter] : load(words, counter),
-    /**
-     * Reads a counter in no particular order. The value is one that this thread has learnt of already, or a later one.
-     */
-    peek: (counter) => words[counter]
+    read: (counter) => FENCED ? words[counter] : load(words, counter)
   }
 }

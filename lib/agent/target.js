@@ -46,8 +46,6 @@ exports.target = () => nameWith(process.platform === 'linux' && isMusl())
 exports.candidates = () => (
   process.platform === 'linux' && !isAlpine() ? [() => nameWith(false), exports.target] : [exports.target])
 
-/** Returns the library's file, in the package's folder. */
 exports.libraryFile = (target) => 'atomics-waitasync.' + target + '.node'
 
-/** Returns the package that contains the prebuilt library. */
 exports.packageName = (target) => 'atomics-waitasync-' + target

@@ -64,7 +64,6 @@ function programFrames (text) {
   return lines.length > 0 && others.length === 0 ? '    at no line of the program' : others.reverse().join('\n')
 }
 
-/** Whether a frame, or a file, is the package's own. */
 function isOwn (text) {
   for (let n = 0; n < FOLDERS.length; n++) if (text.includes(FOLDERS[n])) return true
   return false

@@ -99,13 +99,11 @@ function recordBegins ({ factor, stack }, nounOf, what) {
   }
 }
 
-const nounOfWaiter = (waiter) => waiter.waitsFor
-
 /** Records a promise that is about to be enqueued, as `recordBegins`. */
 function promiseBegins (waiter) {
   // The program's own waits may be pauses.
   if (waiter.waitKind === 0) return undefined
-  return recordBegins(waiter.steps === undefined ? sample() : sampleOf(waiter.steps), nounOfWaiter, waiter)
+  return recordBegins(waiter.steps === undefined ? sample() : sampleOf(waiter.steps), (it) => it.waitsFor, waiter)
 }
 
 /** Records the end of a wait. Never throws. */
@@ -144,10 +142,9 @@ function frameOf (line) {
 }
 
 /**
- * Returns the text of a profile.
- *
- * The times lie end to end: one sample for each, the heaviest first, and a closing one of the root. The time of a
- * sample is the delta of the next one. Readers that count hits take all for equally long: each microsecond is a hit.
+ * Returns the text of a profile. The times lie end to end: one sample for each, the heaviest first, and a closing one
+ * of the root. The time of a sample is the delta of the next one. Readers that count hits take all for equally long:
+ * each microsecond is a hit.
  * @param {{ lines: Array[], waits: number, recorded: number }} waited by native code
  */
 function textOf ({ lines, waits, recorded }, stackText) {

@@ -31,12 +31,7 @@ const theList = require('../holding/the-list')
 
 // ——— Reports ———
 
-/**
- * Notes this call.
- *
- * - `place`: native code's number of its stack
- * - `within`: the serial numbers of the holds in whose callbacks it is, if that can be known
- */
+/** Notes this call: where it is; and within the callbacks of which holds, by serial numbers, if that can be known. */
 function callOf () {
   const origin = originOf()
   if (origin !== undefined) return origin
@@ -162,7 +157,6 @@ class TakenHolds extends Holds {
     return isLookedAt(known) ? (known.place = placeHere()) : known.place | PROBABLY
   }
 
-  /** Sets the timer that looks at the tokens. */
   watch () {
     this.isWatched = true
     const { inRootContext, stallAfter } = agent().native
@@ -230,7 +224,6 @@ class TakenHolds extends Holds {
   }
 }
 
-/** Makes the observer of the holds of this thread. */
 const holdsOf = (native) => ({ holds: new TakenHolds(native), channel: { __proto__: null, hasSubscribers: true } })
 
 module.exports = { callOf, claims, detailOf, holdsOf, keepsHold, listen, textWhileBlocked }

@@ -49,7 +49,7 @@ class InnerLock {
 
   /** Whether the last holder died, or may have. */
   get mayBeAbandoned () {
-    return agent().native.counters.peek(this.word.abandoned) !== 0
+    return agent().native.counters.words[this.word.abandoned] !== 0
   }
 }
 bare(InnerLock)

@@ -15,7 +15,6 @@ use crate::observe::profile::is_first;
 use waitasync_core::observe::{Snapshot, rows, table};
 
 /// Lets the signal of `ATOMICS_WAITASYNC_DUMP` write a snapshot from now on.
-///
 /// Returns the signal's name; undefined without one. Throws, in the process's first call, why there is no dump.
 /// `is_node`: otherwise functions with libuv's names may do something else, or end the process.
 #[napi(catch_unwind)]

@@ -65,7 +65,6 @@ struct Profile {
 }
 
 impl Profile {
-    /// Returns the waits so far as JSON.
     fn text(&self) -> String {
         let (mut totals, now) = (self.totals.clone(), now());
         self.waits.values().for_each(|wait| wait.add_to(&mut totals, now));
@@ -128,9 +127,8 @@ pub(crate) fn end_thread(thread: AgentId) {
     waits.extract_if(|_, wait| wait.thread == thread).for_each(|(_, wait)| wait.add_to(totals, now()));
 }
 
-/// Returns the waits so far as JSON. Undefined if another thread is to write the file.
-///
-/// The main thread is, or any thread if that has not loaded the package.
+/// Returns the waits so far as JSON. Undefined if another thread is to write the file: the main thread is, or any
+/// thread if that has not loaded the package.
 ///
 /// `lines`: the number of the stack, microseconds and the noun of each; the heaviest first.
 #[napi(catch_unwind)]

@@ -86,7 +86,6 @@ fn give(thread_id: u32, json: String, is_written: bool) {
     outbox.ring();
 }
 
-/// Whether there is a report for this thread.
 pub(crate) fn are_for(thread_id: u32) -> bool {
     PROCESS.stall_after.is_some() && lock(&REPORTS).iter().any(|(id, _)| *id == thread_id)
 }
@@ -102,7 +101,6 @@ pub fn next_report(env: &Env) -> Result<Option<JsString<'_>>> {
     Ok(next.and_then(|(_, json)| env.create_string(json).ok()))
 }
 
-/// Forgets the reports for a thread that ends.
 pub(crate) fn forget(thread_id: u32) {
     lock(&REPORTS).retain(|(id, _)| *id != thread_id);
 }

@@ -72,7 +72,6 @@ impl Reported {
 struct SamePlace {
     /// Which place for a lock it is, of one call.
     rank: usize,
-    /// All entries of it. The first comes first.
     entries: Vec<usize>,
     key: Key,
 }
@@ -98,7 +97,6 @@ pub struct Reports<'a> {
 }
 
 impl<'a> Reports<'a> {
-    /// Makes the reports that there are now.
     pub fn new(process: &'a Process, reported: &mut Reported, period: Duration) -> Self {
         let mut reports = Self::look(process, period);
         let mut due: Vec<_> = (0..reports.snapshot.waiting.len()).filter(|&wait| reports.is_stall(wait)).collect();
@@ -121,7 +119,7 @@ impl<'a> Reports<'a> {
         reports.add(&mut Reported::default(), &due);
         let mut texts = vec![String::new(); slots.len()];
         for report in &reports.all {
-            let index = index_of(reports.entry(report)).expect("the reports are of these waits");
+            let index = index_of(&reports.snapshot.waiting[report.entry]).expect("the reports are of these waits");
             texts[index] = reports.text_with_stack(report);
         }
         texts
@@ -167,10 +165,6 @@ impl<'a> Reports<'a> {
 
     fn age(&self, wait: usize) -> Duration {
         self.snapshot.age(&self.snapshot.waiting[wait])
-    }
-
-    fn entry(&self, report: &Report) -> &Entry {
-        &self.snapshot.waiting[report.entry]
     }
 
     // ——— Cycles ———
@@ -327,13 +321,14 @@ impl<'a> Reports<'a> {
     /// `lib/observe/stalls.js`.
     pub fn each(&self, mut give: impl FnMut(&Entry, String, String)) {
         for report in &self.all {
-            give(self.entry(report), self.text_with_stack(report), json::text(|text| self.write(text, report)));
+            let wait = &self.snapshot.waiting[report.entry];
+            give(wait, self.text_with_stack(report), json::text(|text| self.write(text, report)));
         }
     }
 
     /// Returns a report's text. The links of a cycle have their places.
     fn text_with_stack(&self, report: &Report) -> String {
-        let stack = stacks::shown(self.entry(report).call).filter(|_| report.cycle.is_none());
+        let stack = stacks::shown(self.snapshot.waiting[report.entry].call).filter(|_| report.cycle.is_none());
         stack.map_or_else(|| report.text.clone(), |stack| format!("{}\n{stack}", report.text))
     }
 

@@ -17,7 +17,6 @@ use crate::lock::cycles::{Has, Link};
 use crate::lock::tracked_buffers::Ended;
 use crate::lock::{Hold, Mode};
 
-/// The stack of a call.
 pub enum Stack {
     Unknown,
     /// As JavaScript gets it: of all entries with one stack, it makes one text.
@@ -38,7 +37,6 @@ pub struct Row {
     pub thread_name: Option<String>,
     pub blocked: bool,
     pub milliseconds: Option<f64>,
-    /// Whether it is a hold, and no wait.
     pub is_hold: bool,
     /// The stack of the call that took it, or that waits: `taken`, or `called`.
     pub call: Stack,
@@ -50,21 +48,17 @@ pub struct Row {
     pub ended: Option<Vec<EndedRow>>,
 }
 
-/// A thread that has ended, as users have it.
 pub struct EndedRow {
     pub thread_id: f64,
     pub thread_name: Option<String>,
-    /// How it ended, if that is known.
     pub how: Option<String>,
     pub milliseconds: Option<f64>,
 }
 
-/// A link of a cycle, as users have it.
 pub struct RowLink {
     /// The thread's hold; or the wait by which it is an obstacle: it is ahead in the line, though it may hold the
     /// word, too.
     pub holds: Row,
-    /// The thread's wait.
     pub waits_for: Row,
 }
 
@@ -204,7 +198,6 @@ impl Row {
         if let Stack::Text(text) = &self.call { text } else { "" }
     }
 
-    /// Writes it as an object of JSON.
     pub fn write(&self, text: &mut Text) -> fmt::Result {
         text.write_char('{')?;
         self.write_fields(text)?;

@@ -221,7 +221,7 @@ pub fn frames_of(stack: &str) -> Vec<String> {
     awaiting.into_iter().map(|frame| frame.replacen("async ", "", 1)).collect()
 }
 
-// ——— The report of a wait ———
+// ——— The report of a wait that is on no cycle ———
 
 /// How many holders a report describes.
 const MOST_HOLDERS: usize = 3;
@@ -242,12 +242,10 @@ impl Snapshot {
     /// Whether a thread leaves its mail, or is blocked.
     fn is_stuck(&self, process: &Process, thread_id: u32) -> bool {
         let blocks = self.waiting.iter().any(|wait| wait.thread_id == thread_id && wait.blocked);
-        let of_thread = |id| move |agent: &Registered| agent.known.thread_id == id;
-        let has_mail = |agent: &Registered| agent.known.outbox.has_mail();
-        blocks || process.registry.find(of_thread(thread_id), has_mail).unwrap_or_default()
+        let is_it = |agent: &Registered| agent.known.thread_id == thread_id;
+        blocks || process.registry.find(is_it, |agent| agent.known.outbox.has_mail()).unwrap_or_default()
     }
 
-    /// Returns the report of a wait that is on no cycle.
     pub fn report_text(&self, process: &Process, index: usize, more: usize, holders: &[usize]) -> String {
         let entry = &self.waiting[index];
         let row = shown_row(self.now, entry);
@@ -291,8 +289,7 @@ impl Snapshot {
         if thread_id == wait.thread_id {
             return "it is the same thread".to_owned();
         }
-        let waits = self.waiting.iter().filter(|entry| entry.thread_id == thread_id);
-        let waits: Vec<_> = waits.collect();
+        let waits: Vec<_> = self.waiting.iter().filter(|entry| entry.thread_id == thread_id).collect();
         let text = |entry| wait_text("it", &shown_row(self.now, entry), frames);
         // A blocked thread waits for that alone.
         if let Some(blocked) = waits.iter().find(|entry| entry.blocked) {

@@ -136,7 +136,6 @@ impl Snapshot {
         claims.flat_map(holds_of).collect()
     }
 
-    /// Returns the entries of a cycle's link.
     pub fn entries(&self, &Link { has, waits_for }: &Link) -> Entries<'_> {
         let has = match has {
             Has::Held(index) => &self.held[index],

@@ -44,13 +44,11 @@ impl What {
         }
     }
 
-    /// Returns the kind of a wait for a notification.
     pub fn wait_kind(self) -> Option<u32> {
         if let Self::Awaits(kind) = self { Some(kind) } else { None }
     }
 }
 
-/// A hold or a wait of a thread.
 pub struct Entry {
     pub location: Location,
     pub what: What,
@@ -131,7 +129,6 @@ pub fn read(process: &Process) -> (Vec<Entry>, Vec<Entry>) {
     (survey.held, survey.waiting)
 }
 
-/// What has been seen so far.
 struct Survey<'a> {
     process: &'a Process,
     known: &'a [Known],

@@ -27,7 +27,6 @@ use super::sentences::{
     orphan_text, thread_of,
 };
 
-/// Returns the text of a result of `snapshot()`.
 pub fn text_of(Rows { held, waiting, cycles }: &Rows) -> String {
     let mut text = format!("{} held, {} awaited\n", held.len(), waiting.len());
     for cycle in cycles {
