@@ -143,9 +143,7 @@ function goOn () {
 }
 
 /**
- * Blocks until a word grants a request (see holding/word.js). The robust list keeps the word
- * meanwhile: see `expect` there.
- *
+ * Blocks until a word grants a request (see holding/word.js). The robust list keeps the word meanwhile: see `expect`.
  * @returns {number} the answer. From ACQUIRED to ACQUIRED_FROM_DEAD: this thread has the hold, as the last entry of
  *   its robust list. From DEADLOCK on: it would wait for ever. Otherwise it has timed out
  */
@@ -169,7 +167,6 @@ function claim (word, kind, amount, timeout) {
  * Enqueues this thread, releases an entry of its robust list, and blocks. It calls `onReleased` before it blocks. The
  * notification of a thread that takes the released lock cannot come too early. All of it is one operation: a waiter
  * whose thread was interrupted in between would take notifications from the others.
- *
  * Afterwards the notification is in the register RELAY: it goes to another waiter if this thread ends, or calls
  * `forwardNotification`.
  */

@@ -69,8 +69,6 @@ function isOwn (text) {
   return false
 }
 
-// ——— Numbers ———
-
 /** Native code's numbers, by the engine's texts; and how many. */
 let numbers = createMap()
 let count = 0

@@ -80,9 +80,7 @@ function sample () {
   }
 }
 
-/**
- * Decides once for all steps of a promise whether they are recorded. Called first in the call that makes the promise.
- */
+/** Decides once for all steps of a promise. Called first in the call that makes the promise. */
 function sampleOf (steps) {
   if (steps.sample === undefined) steps.sample = sample()
   return steps.sample

@@ -1,6 +1,4 @@
 //! Who holds what, who waits for whom, and texts about that.
-//!
-//! Snapshots, deadlocks, reports of stalls, dumps and profiles are made of these.
 
 pub mod reports;
 pub mod rows;

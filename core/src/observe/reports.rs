@@ -9,16 +9,15 @@
 //! holders that come and go make few reports; and none unless the longest holder is older than the period.
 
 use std::fmt::{self, Write};
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::Hash;
 use std::iter;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::rows::{cycle_rows, is_for_message, may_be_pause, shown_row, write_cycle};
 use super::sentences::cycle_text;
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, hash};
 use super::survey::Entry;
 use crate::clock::{Timestamp, now};
 use crate::held::{PLAIN, Process, StackId, stacks};
@@ -36,11 +35,6 @@ const PATIENCE: u32 = 10;
 
 /// What a wait was reported with: its cycle, or its longest holder.
 type Key = u64;
-
-fn hash(value: impl Hash) -> u64 {
-    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    KEY.hash_one(value)
-}
 
 /// By the hashes of the cycles and waits that were reported: the keys, since when, and when it was there last.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use std::fmt::{self, Write};
 use std::process;
 use std::sync::Arc;
 
-use super::snapshot::{self, Entries, Snapshot};
+use super::snapshot::{self, Snapshot};
 use super::survey::{Entry, What};
 use crate::clock::Timestamp;
 use crate::held::{NONE, StackId, WAIT_KIND_BITS, stacks};
@@ -70,8 +70,6 @@ pub struct Rows {
     pub cycles: Vec<Vec<RowLink>>,
 }
 
-// ——— Of entries ———
-
 /// What users read of each wait kind, the kind, the mode and the awaited part: `NOTIFIED` in `lib/waiting/errors.js`.
 pub const NOTIFIED: &[(&str, Option<&str>, &str)] = &[
     ("wait", None, ""),
@@ -128,7 +126,7 @@ pub fn shown_row(now: Timestamp, entry: &Entry) -> Row {
     row(now, entry, call)
 }
 
-pub fn link_rows(now: Timestamp, (has, waits_for): Entries<'_>) -> RowLink {
+pub fn link_rows(now: Timestamp, (has, waits_for): (&Entry, &Entry)) -> RowLink {
     RowLink { holds: shown_row(now, has), waits_for: shown_row(now, waits_for) }
 }
 

@@ -1,6 +1,4 @@
 //! Sentences about entries of a snapshot, for people: holders, where they took it, waiters, and cycles.
-//!
-//! Dumps, `formatSnapshot` and reports of stalls are made of them.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -50,7 +48,6 @@ pub fn elsewhere_text(row: &Row) -> Option<String> {
 }
 
 /// Says who is ahead in a line; or who holds it, since when, where taken, and whether its token is gone.
-///
 /// For example: `held for 5.2 s by thread 2 "billing0", taken at charge (billing.js:27:18)`.
 pub fn obstacle_text(row: &Row, frames: &DistinctFrames) -> String {
     if !row.is_hold {

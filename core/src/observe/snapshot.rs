@@ -6,7 +6,7 @@
 //! A cycle in which a thread only awaits may be one by chance: another task of that thread goes on. If stalls are
 //! reported, it counts only once all of its holds and waits are older than their period.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::mem;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -21,11 +21,15 @@ use crate::lock::{Hold, Request};
 use crate::mapped::words::holder_text;
 use crate::queue::Location;
 
+pub fn hash(value: impl Hash) -> u64 {
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    KEY.hash_one(value)
+}
+
 /// Returns the number that stands for a word: the same in all threads, and no address.
 pub fn id(location: Location) -> u64 {
-    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     // So that a JavaScript number holds it.
-    (KEY.hash_one(location.address()) >> 11).max(1)
+    (hash(location.address()) >> 11).max(1)
 }
 
 impl Entry {
@@ -50,10 +54,8 @@ impl Entry {
     }
 
     /// Adds who else is concerned: the process that has the awaited word, or for which a holder of this name waits; and
-    /// who has used the memory, and ended. Called with no bucket locked.
-    ///
-    /// Threads that have ended are added only to a wait that any thread may end: a lock has holders, and who holds it
-    /// is known.
+    /// who has used the memory, and ended: to a wait that any thread may end, since a lock's holders are known. Called
+    /// with no bucket locked.
     fn with_others(self, process: &Process) -> Self {
         let holder_elsewhere = match (self.what, &self.name) {
             (What::Holds(Hold::Named(..)), Some(name)) => process.holder_elsewhere(self.thread_id, name),
@@ -136,7 +138,8 @@ impl Snapshot {
         claims.flat_map(holds_of).collect()
     }
 
-    pub fn entries(&self, &Link { has, waits_for }: &Link) -> Entries<'_> {
+    /// Returns a link's entries: the thread's hold, or its place ahead in the line; and its wait.
+    pub fn entries(&self, &Link { has, waits_for }: &Link) -> (&Entry, &Entry) {
         let has = match has {
             Has::Held(index) => &self.held[index],
             Has::Awaited(index) => &self.waiting[index],
@@ -144,6 +147,3 @@ impl Snapshot {
         (has, &self.waiting[waits_for])
     }
 }
-
-/// A link of a cycle: the thread's hold, or its place ahead in the line; and its wait.
-pub type Entries<'a> = (&'a Entry, &'a Entry);
