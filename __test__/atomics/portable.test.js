@@ -13,7 +13,7 @@ const root = path.join(__dirname, '..', '..')
 
 /** Whether plain reads are taken for fenced ones, and what threads do to each other. */
 const PROGRAM = `
-  const { FENCED } = require(${JSON.stringify(path.join(root, 'lib', 'agent', 'counters'))})
+  const { FENCED } = require(${JSON.stringify(path.join(root, 'lib', 'agent', 'registers'))})
   const { AsyncLock, notify, waitAsync } = require(${JSON.stringify(path.join(root, 'pure'))})
   const array = new Int32Array(new SharedArrayBuffer(8))
   const lock = new AsyncLock(array.buffer)

@@ -138,7 +138,7 @@ fn an_entry_says_what_its_hold_owes() {
     for hold in [Hold::Lock, Hold::Exclusive] {
         entry.set(lock, hold);
         assert_eq!((entry.get(), entry.owed()), (Some((lock, hold)), None));
-        // As `lib/holding/entry.js` writes it.
+        // As `lib/holding/request.js` writes it.
         let number = -(hold.packed() as f64 + 4.0 * condition.address() as f64);
         player.numbers(0)[1].store(number.to_bits(), Ordering::Relaxed);
         assert_eq!((entry.get(), entry.owed()), (Some((lock, hold)), Some(condition)));

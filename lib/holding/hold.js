@@ -229,8 +229,6 @@ function rejectWait (token) {
   return false
 }
 
-// ——— Tokens ———
-
 class UnlockToken {
   constructor () {
     this[INDEX] = 0

@@ -78,9 +78,7 @@ exports.isBare = (request) => request === LOCK
 exports.isStrict = (request) => request !== LOCK && request !== INNER
 /** Whether it is for a lock as users know it. */
 exports.isExclusive = (request) => request === LOCK || request === EXCLUSIVE
-/** Whether a request has a holder. */
 exports.isOwned = (request) => kindOf(request) !== SIGNALS
-/** Whether a request is for a named lock. */
 exports.isNamed = (request) => kindOf(request) === NAMED_SHARED || kindOf(request) === NAMED_EXCLUSIVE
 
 /** Describes a request that users see: its kind, and its mode if it has one. */
@@ -124,8 +122,6 @@ exports.after = function after (request, current, limit) {
 /** Returns by how much a word grows when held permits return. */
 exports.comingBack = (request) => kindOf(request) === LIMITED ? -amountOf(request) : amountOf(request)
 
-// ——— Entries ———
-
 // Two copies of the package share the symbols, since they share this thread's list.
 exports.INDEX = Symbol.for('atomics-waitasync.index')
 exports.SERIAL = Symbol.for('atomics-waitasync.serial')
@@ -135,7 +131,6 @@ exports.NOT_HELD = -1
 /** Returns the request of an entry, from the number in it. */
 exports.requestIn = (number) => number >= 0 ? number : kindOf(-number)
 
-/** Whether the hold of an entry owes a notification. */
 exports.owes = (number) => number < 0
 
 /** Makes a hold owe the notification of a word. This thread was given it. */

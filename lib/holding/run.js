@@ -165,7 +165,6 @@ function granted (hold, wait, call) {
   return outcome
 }
 
-/** Makes the error of a claim that was not granted. */
 const failure = (outcome, hold, timeout, caller) => (
   outcome === LATE ? hideFrames(lateError(hold, timeout), caller) : outcome.reason)
 
@@ -242,8 +241,6 @@ function callNow (token, callback, given) {
     for (let n = 0; n < serials.length; n++) binding.noteTask(serials[n], false)
   }
 }
-
-// ——— Repairs ———
 
 function optionsOf (instance, options, caller, signals) {
   const repair = instance[REPAIR]

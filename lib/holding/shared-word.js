@@ -31,7 +31,6 @@ const isOwn = list.first === first
 const [OWNER, DIED, WAITING, TURN, NOTIFIES] = [2, 3, 4, 6, 9]
 const NOBODY = 0
 
-/** The short way of these words. */
 const short = {
   __proto__: null,
   door,

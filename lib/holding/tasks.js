@@ -143,9 +143,6 @@ function createTasks (native, detects = false) {
   return hasContexts && (notesAll || detects) ? new Tasks(native, notesAll) : undefined
 }
 
-// ——— Re-entry ———
-
-/** Lets the view with this word detect re-entry. */
 function detectReentry (word) {
   const { list } = word
   if (list.tasks === undefined) list.tasks = createTasks(list.native, true)

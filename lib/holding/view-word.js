@@ -30,18 +30,12 @@ const VIEW = `'use strict';
 })`
 
 /** Undefined before Node 12. */
-const View = createView()
+let View
+try {
+  View = runInThisContext(VIEW)
+} catch (_) {}
 const wordIn = View === undefined ? () => undefined : View.wordOf
 
-function createView () {
-  try {
-    return runInThisContext(VIEW)
-  } catch (_) {
-    return undefined
-  }
-}
-
-/** Lets an instance show a word. */
 function show (instance, word) {
   define(instance, KEY, hidden(word))
   if (View !== undefined) new View(instance, word) // eslint-disable-line no-new

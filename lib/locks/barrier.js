@@ -22,8 +22,6 @@ const { MOST } = require('../holding/request')
 const { wordOf } = require('../holding/view-word')
 const { assertWithin, initView, defineView, oneWord } = require('../view')
 
-// ——— Barrier ———
-
 const MOST_PARTIES = 0xffff
 const BARRIER_SHAPE = oneWord(['parties'], ['parties', 'byteOffset', 'name'], ({ 0: parties }) => {
   assertWithin(parties, 'Barrier: parties', 1, MOST_PARTIES)
@@ -115,8 +113,6 @@ function withdraw (word, mine) {
 
 defineView(Barrier, ['parties'], ({ parties }, word) => (
   { parties, arrived: arrived(load(word.array, 0)) }))
-
-// ——— Latch ———
 
 const LATCH_SHAPE = oneWord(['count'], ['count', 'byteOffset', 'name'], ({ 0: count }) => {
   assertWithin(count, 'Latch: count', 0, MOST)

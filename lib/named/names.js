@@ -152,7 +152,6 @@ class Grant extends Location {
 
   // ——— Acquiring: Grants have the same ———
 
-  /** Takes it, if that needs no waiting. */
   attempt () {
     return take(this)
   }
@@ -264,8 +263,6 @@ function reportSteals () {
 const ofLocks = createSecrets('atomics-waitasync.grant')
 const ofTokens = createSecrets('atomics-waitasync.name')
 
-// ——— Lock ———
-
 class Lock {
   constructor () {
     throw new TypeError('Lock: illegal constructor; locks.request passes a Lock to its callback')
@@ -320,8 +317,6 @@ function asInterface (Class, members) {
   defineProperty(Class.prototype, Symbol.toStringTag, { value: Class.name, configurable: true })
 }
 asInterface(Lock, ['name', 'names', 'mode', 'ownerDied', 'tookOver', 'stolen', 'signal', 'abandon'])
-
-// ——— Token ———
 
 /**
  * The token of a name, or of several. It refers to the grant (Grants, if there are several), which does not refer to it

@@ -126,7 +126,6 @@ function encode (text, array) {
   apply(encodeText, asBuffer(array), [text, 0, TypedArrayLength(array)])
 }
 
-/** The bytes of a queue. */
 class Bytes {
   constructor (buffer, byteOffset, length) {
     this.buffer = buffer

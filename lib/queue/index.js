@@ -292,7 +292,6 @@ async function useInTurn (memory, lease, callback, limits) {
   return true
 }
 
-/** Returns the step that puts a message back. */
 const stepOf = (last) => last ? defer : putBack
 
 // ——— Arguments: each is read once, and validated ———
@@ -324,8 +323,6 @@ function formatOf (name, caller) {
   if (format === undefined) throw new TypeError(caller + ': format must be "clone" or "json", not ' + describe(name))
   return format
 }
-
-// ——— The queue ———
 
 /** Frees slots that are lost, or to be discarded; returns the memory. */
 function repaired (memory) {

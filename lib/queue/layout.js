@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * The memory of a queue: words, positions, slots and leases. All offsets are in words of four bytes.
+ * The memory of a queue: words, positions, slots, leases and sides. All offsets are in words of four bytes.
  *
  * | words | |
  * |---|---|
@@ -57,7 +57,12 @@
  * | take: DUE | a message in use, whose DUE becomes 0 as above: then it has come back |
  */
 
-const { Int32Array, bare, load, store } = require('../util/intrinsics')
+const { agent } = require('../agent/find-agent')
+const { ACQUIRED, ACQUIRED_FROM_DEAD, DEADLOCK, operationError } = require('../agent/registers')
+const { Int32Array, add, bare, load, store } = require('../util/intrinsics')
+const { INNER } = require('../holding/request')
+const theList = require('../holding/the-list')
+const { UnlockToken, newHold } = require('../holding/hold')
 const format = require('./format')
 
 const { ceil, floor } = Math
@@ -102,7 +107,6 @@ class Positions {
     return next < this.wrap ? next : next - this.wrap
   }
 
-  /** Returns how many positions `later` is behind `earlier`. */
   distance (earlier, later) {
     const between = later - earlier
     return between >= 0 ? between : between + this.wrap
@@ -133,8 +137,7 @@ class Positions {
 
   /** Whether nothing waits, nothing is in use, and nobody waits to put: at one moment between the two looks at TAIL. */
   get isIdle () {
-    const { words } = this
-    const { tail } = this
+    const { tail, words } = this
     return load(words, FREED) === tail && load(words, PUTTERS) <= 0 && this.tail === tail
   }
 
@@ -193,8 +196,6 @@ class Positions {
     return this.words[RING + index] ^ index
   }
 
-  // ——— Deferred messages ———
-
   /** Defers the message in a slot, which is in use. Then the caller ends its lease. */
   deferNow (slot) {
     const { words, wrap } = this
@@ -225,7 +226,6 @@ class Positions {
     return this.words[this.deferredAt(this.words[DEFERRED])]
   }
 
-  /** Ends the deferral of the first deferred message. */
   undeferFirst () {
     const { firstDeferred, words } = this
     store(words, DEFERRED, this.after(words[DEFERRED], 1))
@@ -263,12 +263,101 @@ class Lease {
     return format.read(this.copy, this.format)
   }
 
-  /** Its bytes and the name of its format, unread. */
   get unread () {
     return format.unread(this.copy, this.format)
   }
 }
 bare(Lease)
+
+/**
+ * The lock of a side. It is held for the time of a copy, never while this thread waits or runs a program's code, and
+ * nothing shows it. A thread that dies with it leaves a note for the next holder, as with every lock.
+ */
+class InnerLock {
+  constructor (word) {
+    this.word = word
+    this.token = new UnlockToken()
+    this.hold = newHold(word, INNER, this.token)
+  }
+
+  tryLock () {
+    this.token.ownerDied = false
+    return this.word.take(INNER, this.token)
+  }
+
+  /** Blocks until this thread has it, for `left()` milliseconds at most. False if that is over. */
+  lock (left) {
+    if (this.tryLock()) return true
+    const timeout = left()
+    if (timeout === 0) return false
+    const list = theList()
+    list.makeRoom()
+    list.expect(this.word)
+    const answer = agent().claim(this.word, INNER, 0, timeout)
+    const ownerDied = answer === ACQUIRED_FROM_DEAD
+    const isAcquired = ownerDied || answer === ACQUIRED
+    if (isAcquired) list.adoptLast(this.hold, ownerDied)
+    list.expected = undefined
+    if (answer >= DEADLOCK) throw operationError(answer)
+    return isAcquired
+  }
+
+  unlock () {
+    const index = this.word.find()
+    if (index >= 0) this.word.release(index, INNER)
+  }
+
+  /** Whether the last holder died, or may have. */
+  get mayBeAbandoned () {
+    return agent().native.counters.words[this.word.abandoned] !== 0
+  }
+}
+bare(InnerLock)
+
+/** A side of a queue: events, for which threads and promises wait, and the lock with which its steps run. */
+class Side {
+  /**
+   * Promises wait at both words of its events, threads at `second`.
+   * @param {number} at the index of `word`
+   * @param {InnerLock} lock at the index `lockAt`
+   */
+  constructor (word, second, at, lock, lockAt) {
+    this.address = word.address
+    this.word = word
+    this.second = second
+    this.at = at
+    this.lock = lock
+    this.lockAt = lockAt
+  }
+
+  /** The value that a thread reads before it looks. */
+  get count () {
+    return load(this.second.array, 0)
+  }
+
+  /** The value that a promise reads besides. */
+  get returns () {
+    return load(this.word.array, 0)
+  }
+
+  /** Raises the event, and wakes `count` threads and promises at most. */
+  raise (count) {
+    add(this.second.array, 0, 1)
+    this.wake(count)
+  }
+
+  /** Wakes up to `count` threads and promises, since more is left. */
+  wake (count) {
+    const { notifyWaiting } = agent()
+    notifyWaiting(this.second.address, count)
+    notifyWaiting(this.address, count)
+  }
+
+  get waiters () {
+    return agent().waiterCount(this.second.address) + agent().waiterCount(this.address)
+  }
+}
+bare(Side)
 
 module.exports = {
   ...WORDS,
@@ -277,8 +366,10 @@ module.exports = {
   MOST_CAPACITY: MOST_POSITIONS / 2,
   /** The longest message: its size and its format fit into a word. */
   MOST_BYTES: 2 ** 28,
+  InnerLock,
   Lease,
   Positions,
+  Side,
   bytesOf,
   slotWords,
   slotsBegin

@@ -57,9 +57,8 @@ const format = require('./format')
 const {
   RETURNS, FILLED, IDLE_RETURNS, IDLED, CAPACITY, MESSAGE_SIZE, PUT_LOCK, TAIL, ROOM, PUTTERS, PUT_RETURNS, EMPTIED,
   TAKE_LOCK, HEAD, FREED, READY: TAIL_READ, LOOKED, DISCARD, AWAITED, DEFERRED: DEFERRED_BEGIN, DEFERRED_END, RING,
-  LEASE, MARK, ATTEMPT, SIZE, DUE, DEATHS, BYTES, Lease, Positions, bytesOf
+  LEASE, MARK, ATTEMPT, SIZE, DUE, DEATHS, BYTES, InnerLock, Lease, Positions, Side, bytesOf
 } = require('./layout')
-const { InnerLock, Side } = require('./side')
 
 // The answers of a step that finds nothing to do: nothing now; another thread is inside such a step; the queue is
 // closed, and for takers there is nothing left. Two copies of the package let each other's promises put.
@@ -74,7 +73,6 @@ const READY = 'ready'
 
 const { PUT, TAKE, USE, IDLE } = waitKinds
 
-/** The request of a thread that waits to put. */
 const PUTTING = requestOf(PUTTER, PUTTERS)
 
 class QueueMemory extends Positions {
@@ -109,8 +107,6 @@ class QueueMemory extends Positions {
     }
   }
 
-  // ——— Of this thread ———
-
   /** This thread's leases of messages of this queue. If it has any, this looks through all that it holds. */
   get leases () {
     const { entries, leases, length } = theList()
@@ -135,11 +131,6 @@ class QueueMemory extends Positions {
     return mode === PUT ? this.emptied : mode === IDLE ? this.idled : this.filled
   }
 
-  /** Says that somebody waits until the queue is idle. Before it looks. */
-  awaitIdle () {
-    store(this.words, AWAITED, 1)
-  }
-
   /** Whether the queue is idle, and somebody waits for that. Then whoever asks notifies them. */
   tellsIdle () {
     const { words } = this
@@ -154,8 +145,6 @@ class QueueMemory extends Positions {
     if (discards) store(this.words, DISCARD, 1)
     or(this.words, TAIL, 1)
   }
-
-  // ——— Putting ———
 
   /** Puts a message, if there is room: true, NOTHING or ENDED. With the put lock. */
   putNow (written) {
@@ -293,7 +282,6 @@ class QueueMemory extends Positions {
     lease.serial = list.addEntry(lease, requestOf(LEASE_KIND, lease.index), place)
   }
 
-  /** Gives a slot back to the putters. */
   free (slot) {
     const { words } = this
     const freed = words[FREED]
@@ -341,7 +329,6 @@ class QueueMemory extends Positions {
     }
   }
 
-  /** Removes a message in use. */
   remove (lease) {
     store(this.words, this.slotAt(lease.slot) + MARK, 0)
     this.removeLease(lease)
@@ -355,7 +342,6 @@ class QueueMemory extends Positions {
     this.words[at + DEATHS] = deaths + 1
   }
 
-  /** Notes that a delivery has ended in order. */
   endInOrder ({ deaths, slot }) {
     this.words[this.slotAt(slot) + DEATHS] = deaths
   }

@@ -23,7 +23,6 @@ const ArrayPrototype = Array.prototype
 
 const forever = () => Infinity
 
-/** Whether nothing has been taken. */
 const isNone = (found) => isInVain(found) || found === ENDED
 
 /** Reads a message that has been taken for good, if any. */

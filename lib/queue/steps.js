@@ -10,16 +10,15 @@
  */
 
 const { agent } = require('../agent/find-agent')
-const { add } = require('../util/intrinsics')
+const { add, store } = require('../util/intrinsics')
 const { NOTIFIED, WAIT_KINDS, deadlock, deadlockOfPutters, timeoutError } = require('../waiting/errors')
 const observer = require('../waiting/observer')
 const { blockFor, countdown } = require('../waiting/notice')
 const { NOTIFICATION, OWED, requestOf } = require('../holding/request')
 const theList = require('../holding/the-list')
-const { PUT_RETURNS } = require('./layout')
+const { AWAITED, PUT_RETURNS } = require('./layout')
 const { BUSY, ENDED, IDLE, NOTHING, PUT, PUTTING, TAKE, USE } = require('./memory')
 
-/** A notification that is owed to all who wait for a queue. */
 const OWED_TO_ALL = requestOf(OWED, PUT_RETURNS)
 
 /**
@@ -81,8 +80,6 @@ function undo (list) {
   begun.putter = begun.owed = 0
   begun.memory = begun.lease = undefined
 }
-
-// ——— The steps ———
 
 // What `withLock` does.
 const putNow = (memory, written) => memory.putNow(written)
@@ -150,7 +147,7 @@ function idled (memory) {
 function idle (memory, _, left) {
   if (memory.takeLock.mayBeAbandoned) recover(memory, left)
   if (memory.discards && !memory.isEnded && clear(memory, undefined, left) === BUSY) return BUSY
-  memory.awaitIdle()
+  store(memory.words, AWAITED, 1)
   if (!memory.isIdle) return NOTHING
   memory.idled.wake(Infinity)
   return true

@@ -117,7 +117,6 @@ class QueueWaiter extends Waiter {
     agent().door.open()
   }
 
-  /** Tries; otherwise waits. */
   tryOnce () {
     throwIfAborted(this.signal)
     if (this.state === OVER) return
@@ -237,7 +236,6 @@ class QueueWaiter extends Waiter {
  */
 const lineOf = ({ first: { address } }) => theList().queues.lines.get(address)
 
-/** A promise that puts a message. */
 class Putter extends QueueWaiter {
   constructor (memory, wait, steps, resolve, reject) {
     super(memory, wait, steps, resolve, reject)

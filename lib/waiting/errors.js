@@ -14,8 +14,6 @@ const {
 } = require('../util/intrinsics')
 const { describe, isObject, quote } = require('../util/values')
 
-// ——— Nouns ———
-
 /**
  * What users read of each wait kind: the kind, the mode, and what of the object is awaited. `npm run lint -- --fix`
  * writes the table into native code.
@@ -58,8 +56,6 @@ function partOf (kind, mode) {
 
 const one = (anyOne, kind, name) => name === undefined ? anyOne : kind + ' ' + quote(name)
 
-// ——— Entries and cycles, as native code tells of them ———
-
 /**
  * Parses the JSON that a function of native code returns.
  * @throws {RangeError} no string can hold it
@@ -81,8 +77,6 @@ function cycleOf (binding) {
   const { text, links: cycle } = parse(binding.cycle())
   return { text, cycle }
 }
-
-// ——— Errors ———
 
 /** The value of a wait's promise when its time is over. */
 const LATE = Symbol('atomics-waitasync.late')
@@ -145,7 +139,6 @@ function queueUnreadable (caller, cause, { attempt, unread: { bytes, format } })
   { attempt, format, bytes }), cause)
 }
 
-/** Reads the message of an engine's error. */
 const messageOf = (error) => isObject(error) ? String(error.message) : describe(error)
 
 const notLocked = (message) => createError(message, 'ERR_NOT_LOCKED')

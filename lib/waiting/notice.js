@@ -11,10 +11,7 @@ const { Waiter } = require('./waiter')
 
 /** No hooks, and no inherited ones, which could be a program's. */
 const NO_HOOKS = { __proto__: null }
-/** The bytes of a word. */
-const BYTES = 4
 
-/** A promise that waits for a notification. */
 class Notice extends Waiter {
   constructor (word, value, { timeout, signal }, steps, waitKind, hooks, resolve, reject) {
     const { onEnqueuing, onEnqueued, onNotified } = hooks
@@ -104,7 +101,7 @@ function blockFor (address, value, timeout, waitKind, place = observer.callHere(
 
 /** Names an awaited object by a word's address and the wait kind. */
 function nounOfWait ({ address, waitKind }) {
-  const name = agent().native.binding.labelOf(address - BYTES * ((waitKind - waitKind % WAIT_KINDS) / WAIT_KINDS))
+  const name = agent().native.binding.labelOf(address - 4 * ((waitKind - waitKind % WAIT_KINDS) / WAIT_KINDS))
   const { kind, mode } = NOTIFIED[waitKind % WAIT_KINDS]
   return nounOf({ kind, mode, name: name === null ? undefined : name })
 }

@@ -15,7 +15,6 @@ const NO_HOLDS = { __proto__: null, count: 0, hasSubscribers: false }
 
 class Observer {
   constructor () {
-    // ——— Calls: where and when the program waits ———
     /** Returns native code's number of this call's stack; 0: it is not noted. */
     this.callHere = () => 0
     /** Returns this call; undefined: it is not noted. */
@@ -33,8 +32,6 @@ class Observer {
     this.goesOn = nothing
     /** Notes that this call's callback leaves its hold to other code. */
     this.keepsHold = nothing
-
-    // ——— Profiles ———
     /** Takes the sample of a wait before it begins; of a promise, before its first step. */
     this.sample = nothing
     this.sampleOf = nothing
@@ -42,8 +39,6 @@ class Observer {
     this.recordBegins = nothing
     this.promiseBegins = nothing
     this.recordEnds = nothing
-
-    // ——— Waits of both kinds, and holds ———
     this.waits = nothing
     this.waited = nothing
     this.ownerDied = nothing

@@ -174,8 +174,6 @@ class Steps {
 }
 bare(Steps)
 
-// ——— Signals ———
-
 /**
  * Throws for signals that are not Node's own. Undefined where there are no signals, or other
  * code has replaced the class.
@@ -203,7 +201,6 @@ function isOfNode (signal) {
 /** The Audience of each signal. It is never replaced: `leave` finds it by the signal of the waiter. */
 const audiences = createWeakMap()
 
-/** The waiters of a signal. */
 class Audience {
   constructor (signal) {
     this.signal = signal
