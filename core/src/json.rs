@@ -1,6 +1,5 @@
 //! JSON, in which native code tells JavaScript of more than a number.
 
-use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 pub type Text = String;
@@ -27,20 +26,16 @@ pub fn string(text: &mut Text, units: impl IntoIterator<Item = u16>) -> fmt::Res
 }
 
 /// Replaces what a terminal obeys in a text of several lines.
-pub fn shown(text: &str) -> Cow<'_, str> {
-    let is_hidden = |character| character != '\n' && is_hidden(character);
-    if !text.contains(is_hidden) {
-        return text.into();
-    }
+pub fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        if is_hidden(character) {
+        if character != '\n' && is_hidden(character) {
             _ = write!(shown, "\\u{:04x}", u32::from(character));
         } else {
             shown.push(character);
         }
     }
-    shown.into()
+    shown
 }
 
 /// Whether a terminal obeys the character, or shows it nowhere: a control, or one that turns the direction of a text.

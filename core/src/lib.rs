@@ -11,8 +11,8 @@
 //! | [`queue`] | the waiters of each word, and their results | |
 //! | [`mapped`] | what several processes share: records in memory that each of them has mapped | |
 //! | [`spinner`] | how long a thread spins before it sleeps | |
-//! | [`clock`], [`sync`] | monotonic time as one word; the primitives of std or of loom | |
-//! | `json`, [`panics`] | texts for JavaScript; where a panic stops | |
+//! | [`clock`], [`sync`] | monotonic time as one word; the primitives of std or of loom, and where a panic stops | |
+//! | `json` | texts for JavaScript | |
 //!
 //! # Invariants
 //! Code and SAFETY comments cite these numbers.
@@ -46,7 +46,6 @@ pub mod mapped;
 #[cfg(not(feature = "model"))]
 #[forbid(unsafe_code)]
 pub mod observe;
-pub mod panics;
 pub mod queue;
 #[cfg(not(feature = "model"))]
 pub mod service;

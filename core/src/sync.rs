@@ -1,5 +1,7 @@
 //! The primitives the queue stands on: the standard library's, or loom's when a model is checked.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 #[cfg(not(feature = "model"))]
 mod primitives {
     #[allow(unused_imports, reason = "the records of mapped memory need all")]
@@ -53,4 +55,10 @@ pub(crate) use primitives::*;
 /// invariant panics, and then that one waiter is lost.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Runs `body`, and returns whether it came to its end. A panic of `body` stops here, since unwinding into Node would
+/// end the process; it has been reported on the standard error, and concerns nothing else.
+pub fn contained(body: impl FnOnce()) -> bool {
+    catch_unwind(AssertUnwindSafe(body)).is_ok()
 }

@@ -24,10 +24,10 @@ use waitasync_core::held::{Known, Registered};
 use waitasync_core::lock::tracked_buffers::AgentId;
 use waitasync_core::lock::wait_for_graph::CycleLink;
 use waitasync_core::lock::{Outbox, Request, Waiter};
-use waitasync_core::panics::contained;
 use waitasync_core::queue::{BlockedThread, Location, Ticket};
 use waitasync_core::service::watch::Watch;
 use waitasync_core::spinner::{BudgetedSpinner, Spinner};
+use waitasync_core::sync::contained;
 
 /// Nanoseconds of spinning for a notification before a sleep: the time that a sleeping thread takes to answer.
 const LONGEST_WAIT_SPIN: u32 = 100_000;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::globals::PROCESS;
 use waitasync_core::lock::tracked_buffers::{AgentId, Ended, Left};
-use waitasync_core::panics::contained;
+use waitasync_core::sync::contained;
 
 thread_local! {
     /// Used where an agent of this thread has left memory with abandoned locks, of which no object is known.

@@ -8,8 +8,8 @@ use crate::globals::{PROCESS, claim_stays, gave_up, word_at};
 use waitasync_core::held::Noted;
 use waitasync_core::held::registers::{NEWS, NOT_ADOPTED};
 use waitasync_core::lock::{Mail, UNLOCKED};
-use waitasync_core::panics::contained;
 use waitasync_core::queue::{Ring, Settlement, WaitResult};
+use waitasync_core::sync::contained;
 
 impl Agent {
     /// Hands the settlements in the outbox over to `lib/agent/`, in batches.

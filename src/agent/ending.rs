@@ -8,8 +8,8 @@ use crate::globals::{PROCESS, Unused, own_word_at, raise};
 use waitasync_core::clock::now;
 use waitasync_core::lock::tracked_buffers::Ended;
 use waitasync_core::lock::{Hold, UNLOCKED, Word};
-use waitasync_core::panics::contained;
 use waitasync_core::queue::{Location, Withdrawal};
+use waitasync_core::sync::contained;
 
 /// How many words behind a queue's first events those are for which one waits until it is idle.
 const IDLE_EVENTS: u32 = 2;

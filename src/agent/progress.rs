@@ -158,7 +158,7 @@ impl Delivery {
 mod tests {
     use waitasync_core::clock::now;
     use waitasync_core::held::PLAIN;
-    use waitasync_core::panics::contained;
+    use waitasync_core::sync::contained;
 
     use super::*;
 

@@ -17,7 +17,7 @@ use crate::agent::Agent;
 use crate::environment::Argument;
 use crate::globals::{PROCESS, word_at};
 use waitasync_core::held::registers::FAILED;
-use waitasync_core::panics::contained;
+use waitasync_core::sync::contained;
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 fn take_memory(_: &Agent) -> u32 {

@@ -38,8 +38,7 @@ use super::lock_file::{Asked, Grant, Locked, Name, Which};
 use super::mailbox::{Answer, Lock, Mailbox, Queue};
 use super::system::Sleeper;
 use super::{Identity, is_passing, no_thread};
-use waitasync_core::panics::contained;
-use waitasync_core::sync::lock;
+use waitasync_core::sync::{contained, lock};
 
 const ROUND: Duration = Duration::from_millis(50);
 /// How long a turn lasts. Each of the first that end in vain doubles the next: the system's line may last longer.

@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
 use libloading::os::unix::Library;
-use waitasync_core::panics::contained;
+use waitasync_core::sync::contained;
 
 /// `uv_handle_type` and `uv_run_mode` of libuv 1.
 const UV_SIGNAL: c_int = 16;

@@ -24,8 +24,7 @@ use crate::globals::{PROCESS, STALL_VARIABLE};
 use waitasync_core::held::Registered;
 use waitasync_core::json;
 use waitasync_core::observe::reports::{Reported, Reports};
-use waitasync_core::panics::contained;
-use waitasync_core::sync::lock;
+use waitasync_core::sync::{contained, lock};
 
 /// The main thread's `threadId`.
 pub(super) const MAIN: u32 = 0;
@@ -122,7 +121,7 @@ pub fn leave_report(text: String) {
         // Without a thread, the next text has another try.
         *writer = thread.is_ok().then_some(sender);
     }
-    let is_left = |writer: &SyncSender<_>| writer.try_send(json::shown(&text).into_owned()).is_ok();
+    let is_left = |writer: &SyncSender<_>| writer.try_send(json::shown(&text)).is_ok();
     if !writer.as_ref().is_some_and(is_left) {
         DROPPED.fetch_add(1, Ordering::Relaxed);
     }

@@ -11,8 +11,7 @@ use std::time::Duration;
 use super::{TABLE, fail_all, serve, with_table};
 use crate::file_locks::lock_file::Name;
 use crate::file_locks::system::most_descriptors;
-use waitasync_core::panics::contained;
-use waitasync_core::sync::lock;
+use waitasync_core::sync::{contained, lock};
 
 /// The most threads that serve lines, and that do jobs.
 const MOST_LINES: usize = 992;
