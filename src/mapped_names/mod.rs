@@ -39,7 +39,6 @@ pub(crate) struct Asked {
     pub(crate) permits: u32,
 }
 
-/// A request in a line.
 struct Waiting {
     asked: Arc<Asked>,
     number: i64,

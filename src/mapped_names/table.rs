@@ -142,11 +142,12 @@ impl Table {
             // The line keeps its own place: holders may have it there.
             Err(Refusal::Renamed)
         };
+        line.holders += usize::from(granted.as_ref().is_ok_and(|grant| grant.line.is_some()));
         self.tidy(&mut lines, &asked.key);
         granted
     }
 
-    /// Takes what a request asks for. The line counts it.
+    /// Takes what a request asks for. The caller counts it in the line.
     fn ask(&'static self, line: &mut Line, place: Place, asked: &Asked, way: Way) -> Result<Grant, Refusal> {
         let me = self.mapping.me();
         line.place = Some(place);
@@ -158,7 +159,6 @@ impl Table {
         }
         if asked.permits != 0 {
             let Permit { place, number, died } = self.names.take_permit(place, me, way)?;
-            line.holders += 1;
             return Ok(self.grant(asked, place, Mode::Exclusive, Some(number), died));
         }
         let mode = match asked.max_hold {
@@ -170,7 +170,6 @@ impl Table {
         if asked.max_hold != 0 {
             self.heed(place.position);
         }
-        line.holders += usize::from(mode == Mode::Shared);
         Ok(self.grant(asked, place, mode, None, died))
     }
 
@@ -204,7 +203,6 @@ impl Table {
         self.names.world.come(position, self.names.world.now() + left);
     }
 
-    /// Puts a request into its line.
     pub(super) fn enqueue(&'static self, waiting: Waiting) {
         let asked = Arc::clone(&waiting.asked);
         lock(&self.lines).entry(asked.key).or_default().requests.push_back(waiting);
@@ -223,10 +221,7 @@ impl Table {
             let asked = Arc::clone(&first.asked);
             let known = line.place.filter(|place| self.names.is_here(*place));
             let granted = match (asked.mode, shared, known) {
-                (Mode::Shared, Some(died), Some(place)) => {
-                    line.holders += 1;
-                    Ok(self.grant(&asked, place, Mode::Shared, None, died))
-                }
+                (Mode::Shared, Some(died), Some(place)) => Ok(self.grant(&asked, place, Mode::Shared, None, died)),
                 _ => known
                     .map_or_else(|| self.place(&asked), Ok)
                     .and_then(|place| self.ask(line, place, &asked, Way::First)),
@@ -235,6 +230,7 @@ impl Table {
                 (Err(Refusal::Taken), _) => break,
                 (Err(Refusal::Renamed), Some(place)) => self.names.leave(place, self.mapping.me()),
                 (granted, _) => {
+                    line.holders += usize::from(granted.as_ref().is_ok_and(|grant| grant.line.is_some()));
                     let died = |grant: &Grant| (grant.mode == Mode::Shared).then_some(grant.owner_died);
                     shared = granted.as_ref().ok().and_then(died);
                     answers.extend(line.requests.pop_front().map(|waiting| (waiting, granted)));

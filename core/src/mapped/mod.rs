@@ -41,22 +41,18 @@ impl ProcessId {
         self.0
     }
 
-    /// Returns the index of the slot.
     pub const fn index(self) -> usize {
         self.0 as usize % MOST_PROCESSES
     }
 
-    /// Returns the generation of the slot.
     pub const fn generation(self) -> u32 {
         self.0 >> INDEX_BITS
     }
 
-    /// Returns the mask of the slot.
     pub const fn mask(self) -> u64 {
         1 << self.index()
     }
 
-    /// Returns the generation that follows.
     pub const fn next_generation(generation: u32) -> u32 {
         if generation >= LAST_GENERATION { 1 } else { generation + 1 }
     }

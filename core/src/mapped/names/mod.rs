@@ -39,7 +39,6 @@
 //! 7. What is in the memory is input: others may have written it. Numbers are checked, and loops are bounded by the table.
 
 mod entry;
-mod taking_back;
 mod titles;
 
 use super::{MOST_PROCESSES, ProcessId};

@@ -49,7 +49,6 @@ const fn fingerprint(key: &Key) -> u64 {
     key[0] >> 32
 }
 
-/// A permit that was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Permit {
     pub number: u32,
@@ -69,7 +68,6 @@ impl<W: World> Names<'_, W> {
         (home..all).chain(0..home)
     }
 
-    /// Finds the entry of a key.
     pub fn find(&self, key: &Key) -> Option<Place> {
         for position in self.positions(key) {
             let title = self.titles[position].load(SeqCst);
@@ -141,7 +139,6 @@ impl<W: World> Names<'_, W> {
         self.titles[position].compare_exchange(from, to, SeqCst, SeqCst).is_ok()
     }
 
-    /// Removes a title.
     fn drop_title(&self, position: usize, title: u64) -> bool {
         self.exchange(position, title, make(0, next_version(title), 0))
     }

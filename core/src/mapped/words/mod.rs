@@ -84,17 +84,10 @@ const _: () = {
 /// Only tests make one: those of a file begin as zeros.
 impl Default for Record {
     fn default() -> Self {
-        Self {
-            key: AtomicU64::default(),
-            owner: AtomicU32::default(),
-            died: AtomicU32::default(),
-            waiting: AtomicU64::default(),
-            turn: AtomicU64::default(),
-            first_notified: AtomicU32::default(),
-            notifies: AtomicU32::default(),
-            shares: std::array::from_fn(|_| AtomicI32::default()),
-            waits: std::array::from_fn(|_| AtomicU64::default()),
-        }
+        let (key, owner, died, waiting, turn, first_notified, notifies) = Default::default();
+        let shares = std::array::from_fn(|_| AtomicI32::default());
+        let waits = std::array::from_fn(|_| AtomicU64::default());
+        Self { key, owner, died, waiting, turn, first_notified, notifies, shares, waits }
     }
 }
 
@@ -139,19 +132,15 @@ pub struct Table<'a> {
     news: &'a [AtomicU64],
 }
 
-/// Returns how many records there are for so many bytes of data.
 fn records_for(data_bytes: usize) -> usize {
     (data_bytes / 64).clamp(SHORTEST_TABLE, LONGEST_TABLE).next_power_of_two()
 }
 
-/// Returns the bytes of the table for so many bytes of data.
 pub fn table_bytes(data_bytes: usize) -> usize {
     records_for(data_bytes) * (size_of::<Record>() + size_of::<AtomicU64>())
 }
 
 impl<'a> Table<'a> {
-    /// Makes the view of a table.
-    ///
     /// # Safety
     /// `start` begins so many bytes as [`table_bytes`] says, aligned to 64 and 0 at first, that live as long as `'a` and
     /// are only written by this module.

@@ -26,6 +26,15 @@ const fn is_changing(owner: u32, process: ProcessId) -> bool {
 /// How often a process looks at a record that another one changes before it asks whether that is dead.
 const LOOKS: u32 = if cfg!(feature = "model") { 2 } else { 200 };
 
+/// Lets the thread that changes a record go on. Its process may be suspended.
+fn pause(times: u32) {
+    if cfg!(feature = "model") || times < 50 {
+        yield_now();
+    } else {
+        std::thread::sleep(std::time::Duration::from_micros(200));
+    }
+}
+
 impl SharedWord<'_> {
     fn change_owner(&self, current: u32, new: u32) -> Result<u32, u32> {
         self.step();
@@ -146,18 +155,7 @@ impl SharedWord<'_> {
         }
         self.pass();
     }
-}
 
-/// Lets the thread that changes a record go on. Its process may be suspended.
-fn pause(times: u32) {
-    if cfg!(feature = "model") || times < 50 {
-        yield_now();
-    } else {
-        std::thread::sleep(std::time::Duration::from_micros(200));
-    }
-}
-
-impl SharedWord<'_> {
     /// Takes back what a dead process has left in the record.
     pub(super) fn sweep(&self, dead: ProcessId) {
         let record = self.record();

@@ -62,6 +62,15 @@ const fn next_in(mask: u64, index: usize) -> usize {
     (if index < 63 && behind != 0 { behind } else { mask }).trailing_zeros() as usize
 }
 
+/// Takes the number of waiters and of notifications apart.
+const fn unpacked(waits: u64) -> (u32, u32) {
+    (waits as u32, (waits >> 32) as u32)
+}
+
+const fn packed(waiters: u32, notified: u32) -> u64 {
+    (notified as u64) << 32 | waiters as u64
+}
+
 impl SharedWord<'_> {
     fn turn(&self) -> (u64, Option<Turn>) {
         let packed = self.record().turn.load(Ordering::SeqCst);
@@ -152,18 +161,7 @@ impl SharedWord<'_> {
             self.set_turn(before, Some(Turn { answered: true, ..turn }));
         }
     }
-}
 
-/// Takes the number of waiters and of notifications apart.
-const fn unpacked(waits: u64) -> (u32, u32) {
-    (waits as u32, (waits >> 32) as u32)
-}
-
-const fn packed(waiters: u32, notified: u32) -> u64 {
-    (notified as u64) << 32 | waiters as u64
-}
-
-impl SharedWord<'_> {
     fn waits(&self) -> &AtomicU64 {
         &self.record().waits[self.me().index()]
     }
