@@ -48,8 +48,8 @@ module.exports = [
   ]),
   ...of(section, { model: 'unlock_claim' }, [
     ['a waiter that has left stays counted',
-      '        self.counters.of_word(location).fetch_sub(1, Ordering::SeqCst);\n',
-      '        let _ = location;\n']
+      '        self.counters.of_word(location).fetch_sub(1, Ordering::SeqCst);\n        let (claim',
+      '        let (claim']
   ]),
   ...of(waiter, { model: 'wait_notify' }, [
     ['the result of a blocked thread is recorded without release',
@@ -258,8 +258,8 @@ module.exports = [
   ]),
   ...of(lines, { model: 'unlock_by_mistake_grant' }, [
     ['a lock that was granted is not noted as on its way',
-      'section.lists.policy.granted.insert(location, waiter.clone());',
-      'let _ = (section, waiter);']
+      'self.lists.policy.granted.insert(location, waiter.clone());',
+      'let _ = &waiter;']
   ]),
   ...of('core/src/queue/critical_section.rs', { model: 'unlock_by_mistake' }, [
     ['a thread that frees by mistake counts as no waiter',
@@ -672,14 +672,14 @@ module.exports = [
   ]),
   ...of(waitForGraph, { cargo: ['deadlock', ''] }, [
     ['a reader does not wait for the writer ahead of it',
-      'section.before(key).take_while(|_| !blocked.request.is_exclusive())',
+      'section.before(key).take_while(|_| !blocked.request.hold().is_exclusive())',
       'section.before(key).take_while(|_| false)'],
     ['a writer ahead is only known if it is published',
       'claim.or_else(|| self.published.get(&key(&thread)).cloned())',
       'self.published.get(&key(&thread)).cloned()'],
     ['of the waiters ahead of a reader only the nearest is looked at',
-      'section.before(key).take_while(|_| !blocked.request.is_exclusive())',
-      'section.before(key).take(1).take_while(|_| !blocked.request.is_exclusive())'],
+      'section.before(key).take_while(|_| !blocked.request.hold().is_exclusive())',
+      'section.before(key).take(1).take_while(|_| !blocked.request.hold().is_exclusive())'],
     ['a writer ahead that holds something is known before it is published',
       'Some(claim).filter(|_| !holds(&thread))',
       'Some(claim)'],

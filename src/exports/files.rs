@@ -44,7 +44,7 @@ pub(super) fn throw(agent: &Agent, error: io::Error) -> u32 {
 type Answered = Either3<i64, bool, String>;
 
 fn encode(agent: &Agent, request: i64, answer: Answer) -> Answered {
-    agent.registers.set_count(request);
+    agent.registers.count.set(request as f64);
     match answer {
         Answer::Granted(lock) => {
             let granted = agent.files().keep(lock);
@@ -131,7 +131,7 @@ pub(super) fn release(agent: &Agent) -> u32 {
     let (died, blocks) = (flags & 1 != 0, flags & 2 != 0);
     let later = if blocks { None } else { files.release_later(grant, died) };
     if let Some(request) = later {
-        registers.set_count(request);
+        registers.count.set(request as f64);
         return 2;
     }
     files.release(grant, died).map_or_else(|error| throw(agent, error), u32::from)

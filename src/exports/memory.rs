@@ -51,7 +51,7 @@ pub fn memory_place(
     let max_hold = max_hold.ceil() as u64;
     let place = Rc::new(Requester::new(**table, Asked { key, name, mode, thread, label, max_hold, permits }));
     let address = Rc::as_ptr(&place).expose_provenance();
-    Agent::of(env.raw())?.registers.set_count(address.cast_signed() as i64);
+    Agent::of(env.raw())?.registers.count.set(address as f64);
     Ok(External::new(place))
 }
 
@@ -141,7 +141,7 @@ pub fn share_word(env: Env, address: f64) -> Result<Option<Unknown<'static>>> {
     let Some((record, owning)) = shared_words::prepare(Location::from_address(address as usize)) else {
         return Ok(None);
     };
-    Agent::of(env.raw())?.registers.set_count(owning.into());
+    Agent::of(env.raw())?.registers.count.set(owning.into());
     buffer(env, create_buffer()?, NonNull::from(record).cast(), size_of_val(record)).map(Some)
 }
 

@@ -26,7 +26,7 @@ pub struct Registers {
     address: Cell<f64>,
     /// Milliseconds; `Infinity` without a timeout.
     timeout: Cell<f64>,
-    /// How many waiters to notify; may be `Infinity`.
+    /// How many waiters to notify; may be `Infinity`. As an answer: the number of a request, or an address.
     pub count: Cell<f64>,
     /// The address of a word that JavaScript is changing, as a number's bits; 0 once the line has been served. Negative
     /// if no entry of the robust list leaves with that, or if it has left.
@@ -155,7 +155,6 @@ pub fn from_number(address: f64) -> Option<Location> {
     }
 }
 
-/// Returns the address of a location as a JavaScript number.
 pub fn to_number(location: Location) -> f64 {
     location.address() as f64
 }
@@ -205,8 +204,7 @@ impl Registers {
         let (location, expected) = (self.location(), self.expected.get());
         let [a, b, c, d, ..] = expected.to_ne_bytes();
         // SAFETY: `lib/atomics/functions.js` puts in the address of an element of a typed array that the caller of
-        // `wait` or `waitAsync` holds, with index and type validated; shared memory never shrinks or moves (invariant
-        // 8).
+        // `wait` or `waitAsync` holds, index and type validated; shared memory never shrinks or moves (invariant 8).
         unsafe {
             if self.wide.get() == 1 {
                 location.word::<AtomicI64>().load(Ordering::SeqCst) == expected
@@ -242,11 +240,6 @@ impl Registers {
         self.address.set(number as f64);
         self.timeout.set(token as f64);
         self.amount.set(permit.unwrap_or(u32::MAX));
-    }
-
-    /// Tells JavaScript the number of a request, or an address.
-    pub fn set_count(&self, number: i64) {
-        self.count.set(number as f64);
     }
 
     pub fn set_relay(&self, location: Location) {

@@ -10,8 +10,7 @@
 //! |---|---|---|---|---|
 //! | quiet | even | 0 | – | all entries |
 //! | announced: about to be taken, or being released in line | even | set | – | all entries |
-//! | moving: one changes places with the last, to be released | odd | its number | – | all others: it still has the
-//! number, or is the last |
+//! | moving: one and the last change places, to release it | odd | its number | – | all but the one with the number, or the last |
 //! | moving: before its number is behind, or no longer | odd | 0 | – | all entries |
 //! | freeing: the last entry's word | even | 0 | its word | all others |
 //! | left: the word is free, and the entry gone | even | its number | its word, or – | all entries |

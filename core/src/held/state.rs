@@ -44,16 +44,9 @@ impl Process {
     /// The queue has 256 buckets: two threads that share nothing rarely meet, and reading the earliest deadlines of all
     /// of them takes less than a microsecond.
     pub fn new(find_freed: FindFreed, stall_after: Option<Duration>) -> Self {
-        Self {
-            store: WaiterListStore::new(256, now),
-            tracked_buffers: TrackedBuffers::new(find_freed),
-            names: Names::default(),
-            registry: Registry::default(),
-            graph: WaitForGraph::default(),
-            dead: Mutex::default(),
-            elsewhere: Mutex::default(),
-            stall_after,
-        }
+        let (store, tracked_buffers) = (WaiterListStore::new(256, now), TrackedBuffers::new(find_freed));
+        let (names, registry, graph, dead, elsewhere) = Default::default();
+        Self { store, tracked_buffers, names, registry, graph, dead, elsewhere, stall_after }
     }
 
     /// Returns since when at least a hold lasts, if that is known. `in_line`: the answer of its word's line.

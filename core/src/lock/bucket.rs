@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::fairness::Overtaken;
 use super::{Hold, Released, Request, Waiter, Word};
 use crate::clock::Timestamp;
-use crate::queue::{CriticalSection, Location, Policy, Successor, WaitResult, WaiterKey, store};
+use crate::queue::{CriticalSection, Listed, Location, Policy, Successor, WaitResult, WaiterKey, store};
 
 pub type WaiterListStore = store::WaiterListStore<Lines>;
 
@@ -232,11 +232,12 @@ impl Section<'_> {
 
     /// Grants the claim with this key its request: it leaves the line.
     pub(super) fn grant(&mut self, key: WaiterKey, location: Location, result: WaitResult) {
-        self.dequeue_granted(key, result, |section, waiter, request| {
-            if request.is_for_lock() {
-                section.lists.policy.granted.insert(location, waiter.clone());
-            }
-        });
+        // Whoever grants it wakes the next one.
+        let (Listed { waiter, claim }, _) = self.unlist(key);
+        if claim.expect("only claims are granted").is_for_lock() {
+            self.lists.policy.granted.insert(location, waiter.clone());
+        }
+        self.settle(waiter, result);
         self.was_taken(location);
     }
 }

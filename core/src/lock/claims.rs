@@ -1,7 +1,6 @@
 //! The operations of locks: claim, retry, release, free. `word` is always the one at `location`.
 
-use super::bucket::Line;
-use super::bucket::Section;
+use super::bucket::{Line, Section};
 use super::{Hold, Outbox, Released, Request, UNLOCKED, Waiter, WaiterListStore, Word};
 use crate::clock::Timestamp;
 use crate::queue::{BlockedThread, Listed, Location, Ticket, WaitResult};
@@ -186,7 +185,7 @@ impl WaiterListStore {
                 section.found_held(location);
                 return None;
             };
-            let _ = section.remove(key);
+            let _ = section.unlist(key);
             section.was_taken(location);
             if request.is_strict() {
                 section.word_changed(location, word);

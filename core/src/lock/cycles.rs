@@ -230,9 +230,7 @@ impl<'a> Graph<'a> {
             let same = same.into_iter().find(|other| view == View::Threads && other.node == node);
             match same {
                 Some(sum) => sum.hold = sum.hold.and(hold).unwrap_or(sum.hold),
-                None if counts => {
-                    here.push(Holder { index, hold, node });
-                }
+                None if counts => here.push(Holder { index, hold, node }),
                 None => {}
             }
         }

@@ -6,8 +6,7 @@
 //! | lock | 0 free, 1 locked | 0 → 1 |
 //! | read-write lock | 0 free, *n* readers, −1 a writer | *n* → *n* + 1, 0 → −1 |
 //! | semaphore | the permits that are left | *n* → *n* − *k* |
-//! | semaphore with a limit | the permits that are taken | *n* → *n* + *k*, up to the limit that comes with the request
-//! |
+//! | semaphore with a limit | the permits that are taken | *n* → *n* + *k*, up to the request's limit |
 //! | named lock | as of a read-write lock; the word is [`names`]' | the same |
 //!
 //! JavaScript takes a free word, and releases one without waiters, by one atomic operation and without a native call. A
@@ -20,17 +19,14 @@
 //!
 //! | event | word | effect |
 //! |---|---|---|
-//! | a claim comes | 0 | it takes the lock; but behind a promise that is the first, a promise of its agent joins the
-//! line |
+//! | a claim comes | 0 | it takes the lock; but a promise joins the line if the first is one of its agent |
 //! | | 1 | it joins the line |
 //! | the holder releases | 1 → 0 | the first claim is woken to retry; a newcomer may be quicker |
-//! | | 1 → 1 | a claim whose turn it is ([`fairness`]) is handed the lock: the releasing agent's own, at the end of a
-//! job of it |
+//! | | 1 → 1 | a claim whose turn it is ([`fairness`]) is handed it: the releasing agent's own, at the end of a job |
 //! | a woken claim retries | 0 → 1 | it has the lock and leaves the line |
 //! | | 1 | it keeps its place, and spins for a moment before it sleeps, since the lock may be handed to it |
 //! | a claim gives up, or its agent ends | any | it leaves; if it had been woken, the next one is woken |
-//! | the holder's agent ends | 1 → 1 | the first claim is handed the lock, and sees the death; a promise's only if
-//! it has retried |
+//! | the holder's agent ends | 1 → 1 | the first claim gets it, and sees the death; a promise's only if it has retried |
 //! | | 1 → 0 | otherwise the location is remembered as abandoned, for the next holder; and as for a release |
 //!
 //! Waiters without a claim that stand before the first claim are notified whenever it is woken.

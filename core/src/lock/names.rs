@@ -322,12 +322,8 @@ impl Names {
     /// Forgets an agent that has ended: its holds were passed on, its waits withdrawn.
     pub fn end(&self, store: &WaiterListStore, outbox: &Arc<Outbox>) {
         let table = &mut *lock(&self.table);
-        let ended: Vec<_> = table
-            .requests
-            .iter()
-            .filter(|(_, live)| Arc::ptr_eq(&live.requester.outbox, outbox))
-            .map(|(&id, _)| id)
-            .collect();
+        let is_its = |live: &Live| Arc::ptr_eq(&live.requester.outbox, outbox);
+        let ended: Vec<_> = table.requests.iter().filter(|(_, live)| is_its(live)).map(|(&id, _)| id).collect();
         for id in ended {
             table.remove(store, id);
         }

@@ -85,11 +85,9 @@ struct Memory {
     ended: Vec<Arc<Ended>>,
 }
 
-/// A thread that has ended.
 #[derive(Debug)]
 pub struct Ended {
     pub thread_id: u32,
-    /// Its name, if it is known.
     pub thread_name: Option<Arc<str>>,
     /// How it ended, by a number of the caller's.
     pub manner: u32,
@@ -177,7 +175,6 @@ impl TrackedBuffers {
         lock(&self.registry).labels.insert(location.address(), label);
     }
 
-    /// Returns the name of the word at `location`.
     pub fn label(&self, location: Location) -> Option<Text> {
         lock(&self.registry).labels.get(&location.address()).cloned()
     }
@@ -241,11 +238,7 @@ impl KnownBuffers {
             self.gone.insert(base, Memory { length: 0, ended: Vec::new(), ..memory });
         }
         store.forget_abandoned(&addresses);
-        self.forget_labels(addresses);
-    }
-
-    fn forget_labels(&mut self, addresses: Range<usize>) {
-        // Most memories have none, and one with many is rare.
+        // Most memories have no labels, and one with many is rare.
         while let Some((&address, _)) = self.labels.range(addresses.clone()).next() {
             self.labels.remove(&address);
         }

@@ -102,13 +102,8 @@ impl WaitForGraph {
         let mut published = lock(&self.published);
         published.remove(&key(&blocked.thread));
         let waits: Vec<_> = published.values().chain([blocked]).collect();
-        let mut search = Search {
-            published: &published,
-            start: blocked,
-            blockers: look(&waits),
-            seen: FxHashSet::default(),
-            path: Vec::new(),
-        };
+        let (blockers, (seen, path)) = (look(&waits), Default::default());
+        let mut search = Search { published: &published, start: blocked, blockers, seen, path };
         let closing = search.visit(blocked);
         let mut cycle = search.path;
         let Some(obstacle) = closing else {
@@ -161,7 +156,7 @@ pub const fn is_kept_by(request: Request, held: Hold) -> bool {
     match (request, held) {
         (Request::Limited { amount, limit }, Hold::Limited(held)) => amount as u64 + held as u64 > limit as u64,
         (Request::Limited { .. }, _) => false,
-        _ => request.mode().is_some() && (request.is_exclusive() || held.is_exclusive()),
+        _ => request.mode().is_some() && (request.hold().is_exclusive() || held.is_exclusive()),
     }
 }
 
@@ -169,7 +164,7 @@ pub const fn is_kept_by(request: Request, held: Hold) -> bool {
 pub const fn is_behind(request: Request, ahead: Request) -> bool {
     match request.mode() {
         Some(Mode::Exclusive) => false,
-        Some(Mode::Shared) => ahead.is_exclusive(),
+        Some(Mode::Shared) => ahead.hold().is_exclusive(),
         None => matches!(request, Request::Limited { .. }),
     }
 }
@@ -220,7 +215,7 @@ impl WaiterListStore {
                 }
                 _ => None,
             };
-            let line = section.before(key).take_while(|_| !blocked.request.is_exclusive());
+            let line = section.before(key).take_while(|_| !blocked.request.hold().is_exclusive());
             held.iter().chain(&granted).filter_map(holder).chain(line.filter_map(ahead)).collect()
         });
         blockers.unwrap_or_default()

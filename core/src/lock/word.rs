@@ -5,14 +5,11 @@
 
 use crate::sync::{AtomicI32, Ordering};
 
-/// The word of a lock that is free.
 pub const UNLOCKED: i32 = 0;
-/// The word of a lock that is held.
 pub const LOCKED: i32 = 1;
 /// The word of a read-write lock that a writer holds.
 pub const WRITING: i32 = -1;
 
-/// How a lock is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mode {
     /// Together with others that want it so.
@@ -98,11 +95,6 @@ impl Request {
     /// Whether such a claim waits for holders, and for nothing else.
     pub const fn waits_for_holders(self) -> bool {
         !matches!(self, Self::Permits(_) | Self::Signals(_))
-    }
-
-    /// Whether it excludes every other request.
-    pub const fn is_exclusive(self) -> bool {
-        self.hold().is_exclusive()
     }
 
     /// Returns how the lock is wanted; `None` if it is no lock.

@@ -153,13 +153,9 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         result
     }
 
-    fn uncount(&self, location: Location) {
-        self.counters.of_word(location).fetch_sub(1, Ordering::SeqCst);
-    }
-
-    pub(super) fn unlist(&mut self, key: WaiterKey) -> (Listed<P::Claim>, Successor) {
+    pub(crate) fn unlist(&mut self, key: WaiterKey) -> (Listed<P::Claim>, Successor) {
         let Record { location, listed, .. } = self.lists.waiters.remove(key);
-        self.uncount(location);
+        self.counters.of_word(location).fetch_sub(1, Ordering::SeqCst);
         let (claim, blocks) = (listed.claim, listed.waiter.blocks());
         let successor = if listed.is_plain_promise() {
             Successor::Unconcerned
@@ -173,10 +169,6 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         (listed, successor)
     }
 
-    pub(crate) fn remove(&mut self, key: WaiterKey) -> Successor {
-        self.unlist(key).1
-    }
-
     /// Removes a waiter from its list and records its result (invariant 2).
     pub(crate) fn dequeue(&mut self, key: WaiterKey, result: WaitResult) -> Successor {
         let (listed, successor) = self.unlist(key);
@@ -185,20 +177,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         successor
     }
 
-    /// Removes a granted claim and records its result, after `note`.
-    pub(crate) fn dequeue_granted(
-        &mut self,
-        key: WaiterKey,
-        result: WaitResult,
-        note: impl FnOnce(&mut Self, &Waiter, P::Claim),
-    ) {
-        // Whoever grants it wakes the next one.
-        let (Listed { waiter, claim }, _) = self.unlist(key);
-        note(self, &waiter, claim.expect("only claims are granted"));
-        self.settle(waiter, result);
-    }
-
-    pub(super) fn settle(&mut self, waiter: Waiter, result: WaitResult) {
+    pub(crate) fn settle(&mut self, waiter: Waiter, result: WaitResult) {
         let ring = match &waiter {
             Waiter::Thread(thread) => thread.settle(result),
             Waiter::Agent(outbox, slot) => outbox.settle(*slot, result),
@@ -263,7 +242,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         let Some((first, next)) = first else {
             return (0, self.lists.waiters.front(location));
         };
-        self.uncount(location);
+        self.counters.of_word(location).fetch_sub(1, Ordering::SeqCst);
         self.settle(first.waiter, WaitResult::Ok);
         (1, next)
     }
@@ -311,7 +290,7 @@ impl<'a, P: Policy> CriticalSection<'a, P> {
         let is_its = record.is_some_and(|record| record.listed.waiter.is_promise(outbox, slot));
         is_its.then(|| {
             // It has no claim, so no other waiter is concerned.
-            let _ = self.remove(key);
+            let _ = self.unlist(key);
             if self.took_notification { WaitResult::Ok } else { WaitResult::TimedOut }
         })
     }

@@ -48,17 +48,6 @@ impl Mail {
         self.settlements.push(Settlement { slot, result });
     }
 
-    /// Takes the result of a wait that can be revoked. It stays without effect: as [`WaitResult::Due`].
-    fn revoke(&mut self, slot: u32) -> Option<WaitResult> {
-        let settlements = &mut self.settlements;
-        let index = self.index.get_or_insert_with(|| {
-            let all = settlements.iter().enumerate().filter(|(_, settlement)| is_recallable(settlement.result));
-            all.map(|(place, settlement)| (settlement.slot, place)).collect()
-        });
-        let place = index.remove(&slot)?;
-        Some(std::mem::replace(&mut settlements[place].result, WaitResult::Due))
-    }
-
     /// Removes everything. Keeps the allocations if they are small.
     pub fn clear(&mut self) {
         const RETAINED: usize = 4096;
@@ -140,12 +129,18 @@ impl Outbox {
         mail.number = taken.number + 1;
     }
 
-    /// Revokes a wait's grant or timeout before the agent takes it. Returns it. A notification is not revoked, since
-    /// `notify` has counted it.
+    /// Revokes a wait's grant or timeout before the agent takes it. Returns it; it stays without effect, as
+    /// [`WaitResult::Due`]. A notification is not revoked, since `notify` has counted it.
     ///
     /// The first call looks through the mail, each further one takes constant time.
     pub fn revoke(&self, slot: u32) -> Option<WaitResult> {
-        lock(&self.mail).revoke(slot)
+        let Mail { settlements, index, .. } = &mut *lock(&self.mail);
+        let index = index.get_or_insert_with(|| {
+            let all = settlements.iter().enumerate().filter(|(_, settlement)| is_recallable(settlement.result));
+            all.map(|(place, settlement)| (settlement.slot, place)).collect()
+        });
+        let place = index.remove(&slot)?;
+        Some(std::mem::replace(&mut settlements[place].result, WaitResult::Due))
     }
 
     /// Calls `found` with each grant that this reading has not found yet.

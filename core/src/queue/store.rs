@@ -31,9 +31,6 @@ impl<P: Policy> WaiterListStore<P> {
     const EXPIRE_AT_ONCE: usize = 512;
 
     /// Makes a store of `buckets` shards. Their number is a power of two, up to 2^10; `now` is the clock.
-    ///
-    /// # Panics
-    /// If `buckets` is no power of two, or greater than 2^10.
     pub fn new(buckets: usize, now: fn() -> Timestamp) -> Self {
         assert!(buckets.is_power_of_two() && buckets <= 1 << 10);
         let counters = Counters::new(buckets);

@@ -154,13 +154,8 @@ pub enum Woken {
 
 impl BlockedThread {
     pub fn current() -> Self {
-        Self {
-            result: AtomicU8::new(WAITING),
-            retries: AtomicBool::new(false),
-            interrupted: AtomicBool::new(false),
-            blocked: AtomicBool::new(false),
-            thread: current(),
-        }
+        let (retries, interrupted, blocked) = Default::default();
+        Self { result: AtomicU8::new(WAITING), retries, interrupted, blocked, thread: current() }
     }
 
     /// Clears the result of the last wait. Called in the critical section in which the thread is appended.

@@ -97,9 +97,6 @@ impl<C> WaiterLists<C> {
     }
 
     /// Removes a waiter from its list (the specification's `RemoveWaiter`).
-    ///
-    /// # Panics
-    /// If there is no waiter with this key.
     pub(crate) fn remove(&mut self, key: WaiterKey) -> Record<C> {
         let record = self.waiters.remove(key as usize);
         let is_its =
@@ -128,9 +125,6 @@ impl<C> WaiterLists<C> {
     }
 
     /// Marks a due waiter, so that [`Self::due`] no longer finds it.
-    ///
-    /// # Panics
-    /// If there is no waiter with this key.
     pub(crate) fn mark_overdue(&mut self, key: WaiterKey) {
         let deadline = std::mem::replace(&mut self.waiters[key as usize].deadline, OVERDUE);
         self.deadlines.remove(&(deadline, key));
