@@ -45,7 +45,9 @@ fn next_number() -> u32 {
 
 fn write(number: u32, snapshot: &Snapshot, is_json: bool, mut write: impl FnMut(&[u8])) {
     if is_json {
-        return rows::write_lines(number, snapshot, |line| write(line.as_bytes()));
+        let mut text = String::new();
+        rows::write_lines(number, snapshot, |line| text.push_str(line));
+        return write(text.as_bytes());
     }
     let text = table::text_of(&snapshot.rows());
     let is_empty = snapshot.held.is_empty() && snapshot.waiting.is_empty();

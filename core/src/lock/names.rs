@@ -17,6 +17,7 @@
 //! and the moment at which a request joins its line. Waiters are woken when both have been released (invariant 5).
 
 use std::collections::{HashMap, VecDeque};
+use std::mem;
 
 use rustc_hash::FxHashMap;
 
@@ -99,8 +100,8 @@ struct Live {
 
 #[derive(Debug, Default)]
 struct NameTable {
-    /// Those in use, and those that are left.
-    names: HashMap<Text, Arc<Name>>,
+    /// Those in use, and those that are left, which is said of each.
+    names: HashMap<Text, (Arc<Name>, bool)>,
     /// The requests that are pending or granted, by their numbers.
     requests: FxHashMap<u32, Live>,
     last_id: u32,
@@ -121,12 +122,14 @@ impl WaiterListStore {
 impl NameTable {
     /// Returns the name, which is in use from now on.
     fn name(&mut self, text: &[u16]) -> Arc<Name> {
-        if let Some(name) = self.names.get(text) {
-            self.left.retain(|left| !std::sync::Arc::ptr_eq(left, &name.text));
+        if let Some((name, is_left)) = self.names.get_mut(text) {
+            if mem::take(is_left) {
+                self.left.retain(|left| !std::sync::Arc::ptr_eq(left, &name.text));
+            }
             return Arc::clone(name);
         }
         let name = Arc::new(Name { text: text.into(), word: AtomicI32::new(UNLOCKED) });
-        self.names.insert(name.text.clone(), Arc::clone(&name));
+        self.names.insert(name.text.clone(), (Arc::clone(&name), false));
         name
     }
 
@@ -151,8 +154,11 @@ impl NameTable {
             return;
         }
         self.left.push_back(name.text.clone());
+        if let Some((_, is_left)) = self.names.get_mut(&name.text) {
+            *is_left = true;
+        }
         if self.left.len() > MOST_LEFT
-            && let Some(name) = self.left.pop_front().and_then(|first| self.names.remove(&first))
+            && let Some((name, _)) = self.left.pop_front().and_then(|first| self.names.remove(&first))
         {
             let location = name.location();
             store.critical_section_at(location, |section| section.lists.policy.abandoned.remove(&location));
@@ -241,7 +247,7 @@ impl Names {
     /// Finds the name with this text, if only others have it.
     pub fn of_others(&self, store: &WaiterListStore, text: &[u16], outbox: &Arc<Outbox>) -> Option<Arc<Name>> {
         let table = lock(&self.table);
-        let name = table.names.get(text)?;
+        let (name, _) = table.names.get(text)?;
         let is_own = store.critical_section_at(name.location(), |section| table.is_held_by(outbox, name, section));
         (!is_own).then(|| Arc::clone(name))
     }

@@ -31,10 +31,10 @@ const ABSENT = ['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM']
  */
 async function query (folder, name, look) {
   if (name !== undefined) return querySync(folder, name, look)
-  const { answer, kernel } = begin(folder)
+  const { answer, isThere, kernel } = begin(folder)
   let began = now()
   // A folder may have many.
-  for (const file of fs.existsSync(folder) ? fs.readdirSync(folder) : []) {
+  for (const file of isThere ? fs.readdirSync(folder) : []) {
     const [, key] = /^([0-9a-f]{64})\.lock$/.exec(file) || []
     try {
       if (key !== undefined) lookAt(folder, key, look, kernel, answer)
@@ -50,16 +50,17 @@ async function query (folder, name, look) {
 }
 
 function querySync (folder, name, look) {
-  const { answer, kernel } = begin(folder)
-  lookAt(folder, keyOf(name).toString('hex'), look, kernel, answer)
+  const { answer, isThere, kernel } = begin(folder)
+  if (isThere) lookAt(folder, keyOf(name).toString('hex'), look, kernel, answer)
   return answer
 }
 
-/** Reads what the kernel shows. Where that is nothing, nobody knows who waits, unless the folder is missing. */
+/** Reads what the kernel shows. Where that is nothing, nobody knows who waits, unless the folder cannot be reached. */
 function begin (folder) {
-  const kernel = locksOn(folder)
-  const knowsAll = kernel !== undefined || (process.platform === 'linux' && !fs.existsSync(folder))
-  return { answer: knowsAll ? { held: [], pending: [] } : { held: [] }, kernel }
+  const isThere = fs.existsSync(folder)
+  const kernel = isThere ? locksOn(folder) : undefined
+  const knowsAll = isThere ? kernel !== undefined : process.platform === 'linux'
+  return { answer: knowsAll ? { held: [], pending: [] } : { held: [] }, isThere, kernel }
 }
 
 /** Adds those that hold and await the lock of a key. */
