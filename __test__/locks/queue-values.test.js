@@ -116,8 +116,14 @@ test('what cannot be written is a TypeError that names the method; an error of t
   const json = new Queue(queue, { format: 'json' })
   const before = Buffer.from(queue.buffer).toString('hex')
   const lock = new api.AsyncLock()
+  const clone = { kind: 'AsyncLock', buffer: lock.buffer, byteOffset: 0 }
+  const { port1 } = new (require('worker_threads').MessageChannel)()
+  port1.close()
   const cases = [
     [queue, () => {}, /^tryPut: value must be one that v8\.serialize takes: .*could not be cloned/],
+    [queue, port1, /^tryPut: value must be one that v8\.serialize takes: .*host object/],
+    [queue, clone, /^tryPut: value must not be a lock or a SharedArrayBuffer/],
+    [json, clone, /^tryPut: value must not be a lock or a SharedArrayBuffer/],
     [queue, { a: [Symbol('s')] }, /^tryPut: value must be/],
     [queue, { shared: new SharedArrayBuffer(4) }, /^tryPut: value.*SharedArrayBuffer/],
     [queue, { lock }, /^tryPut: value/],

@@ -264,6 +264,21 @@ class Played extends EventEmitter {
   disconnect () { this.emit('end') }
 }
 
+test('Redis: whenever it is asked for, there is one connection, which `close()` ends', async () => {
+  for (let gap = 0; gap < 40; gap++) {
+    const client = new Played(() => 'PONG')
+    const link = new Link(client, 1000)
+    const first = link.get()
+    for (let n = 0; n < gap; n++) await undefined
+    assert.strictEqual(await link.get(), await first)
+    assert.strictEqual(client.made.length, 1, `after ${gap} jobs`)
+    let ended = 0
+    client.made[0].on('end', () => ended++)
+    await link.close()
+    assert.strictEqual(ended, 1)
+  }
+})
+
 /** What Redis 6.2 says of a script, and later ones. */
 for (const text of ['ERR Error running script: @user_script: 12: -READONLY You', 'READONLY You']) {
   test(`Redis: a server that has become a replica is left for the new one: ${text.slice(0, 8)}`, async t => {

@@ -96,6 +96,14 @@ const byLock = ({ lock, add }) => {
   return 1
 }
 
+test('a view that detects re-entry refuses a nested request for memory of several processes', async t => {
+  if (unavailable) return t.skip(unavailable)
+  const { memory } = await start(t, 0)
+  const lock = new AsyncLock(memory, { detectReentry: true })
+  await assert.rejects(lock.executeLocked(() => lock.executeLocked(() => {})), { code: 'ERR_DEADLOCK' })
+  assert.strictEqual(lock.locked, false)
+})
+
 test('threads that lock the bare word count without a loss beside those that use the class', async t => {
   if (unavailable) return t.skip(unavailable)
   const { memory, words } = await start(t, 0)

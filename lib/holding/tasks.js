@@ -24,6 +24,7 @@ const { apply, bare, createArray, createMap } = require('../util/intrinsics')
 const { RUNS_LATER } = require('../util/quirks')
 const { reentry } = require('../waiting/errors')
 const { LIMITED, amountOf, described, kindOf, requestIn } = require('./request')
+const theList = require('./the-list')
 
 /** How many holds of callbacks around a claim count, the innermost first. */
 const MOST = 64
@@ -144,7 +145,7 @@ function createTasks (native, detects = false) {
 }
 
 function detectReentry (word) {
-  const { list } = word
+  const list = theList()
   if (list.tasks === undefined) list.tasks = createTasks(list.native, true)
   word.detectsReentry = true
 }
@@ -159,7 +160,8 @@ function assertNoReentry (word, request, { timeout, signal }, caller) {
   }
 }
 
-function isReentry ({ address, limit, list }, request) {
+function isReentry ({ address, limit }, request) {
+  const list = theList()
   const { entries, tasks } = list
   // This Node has no asynchronous contexts.
   if (tasks === undefined) return false

@@ -12,9 +12,9 @@
 
 const { Buffer } = require('buffer')
 const { types: { isSharedArrayBuffer } } = require('util')
-const { deserialize, serialize: serializeByV8 } = require('v8')
+const v8 = require('v8')
 const {
-  TypeError, TypedArrayLength, apply, bare, bufferOf, byteOffsetOf, nameOf, parse,
+  TypeError, TypedArrayLength, apply, bare, bufferOf, byteOffsetOf, define, getOwnPropertyDescriptor, nameOf, parse,
   setPrototypeOf, stringify, values
 } = require('../util/intrinsics')
 const { describe, isObject } = require('../util/values')
@@ -33,6 +33,10 @@ const NAMES = ['clone', 'json']
 const MOST_PLACES = 2 ** 31 - 1
 
 const { byteLength } = Buffer
+const { DefaultSerializer = class {}, deserialize, serialize: serializeSimply } = v8
+const { releaseBuffer, writeHeader, writeValue } = DefaultSerializer.prototype
+/** Bun has no serializers. */
+const HAS_SERIALIZERS = writeValue !== undefined
 // `toString` and `write` would call these of Buffer's prototype, which a program may have replaced: within a step.
 const { utf8Slice: decodeText, utf8Write: encodeText } = Buffer.prototype
 const { globalObject: { Uint8Array } } = require('../util/quirks')
@@ -72,6 +76,16 @@ bare(Written)
 
 const isUint8Array = (value) => isObject(value) && nameOf(value) === 'Uint8Array'
 
+/** @throws {TypeError} a lock or a SharedArrayBuffer: a message is a copy, and they are not copied */
+function refuseShared (value, caller) {
+  if (!isObject(value)) return
+  const buffer = getOwnPropertyDescriptor(value, 'buffer')
+  if (isSharedArrayBuffer(value) || (buffer !== undefined && isSharedArrayBuffer(buffer.value))) {
+    throw new TypeError(caller + ': value must not be a lock or a SharedArrayBuffer: a message is a copy. Share it ' +
+      'by postMessage or workerData')
+  }
+}
+
 /**
  * Writes a value.
  * @param {number} format CLONE or TEXT
@@ -86,9 +100,7 @@ function write (value, format, caller) {
     if (size === 0) assertAttached(value, caller)
     return new Written(RAW, size, value, undefined)
   }
-  if (isSharedArrayBuffer(value)) {
-    throw new TypeError(caller + ': value must not be a SharedArrayBuffer: a message is a copy')
-  }
+  refuseShared(value, caller)
   if (format === CLONE) {
     const bytes = serialize(value, caller)
     return new Written(CLONE, TypedArrayLength(bytes), bytes, undefined)
@@ -107,15 +119,31 @@ function assertAttached (array, caller) {
   }
 }
 
-/** Serializes as `v8.serialize`, but throws a TypeError that names the method. An error of the value stays as it is. */
+/** The method that is serializing a value. */
+let serializing
+
+/** Makes the error for what cannot be serialized. Node calls it, or constructs by it. */
+function errorOf (message) {
+  return new TypeError(serializing + ': value must be one that v8.serialize takes: ' + message)
+}
+
+/** A serializer whose errors name the method: own methods would double its time. */
+class Serializer extends DefaultSerializer {}
+define(Serializer.prototype, '_getDataCloneError', errorOf)
+define(Serializer.prototype, '_getSharedArrayBufferId', () => { throw errorOf('a SharedArrayBuffer cannot be copied') })
+
+/** Serializes as `v8.serialize`, but throws a TypeError that names the method. */
 function serialize (value, caller) {
+  if (!HAS_SERIALIZERS) return serializeSimply(value)
+  const outer = serializing
+  serializing = caller
   try {
-    return serializeByV8(value)
-  } catch (error) {
-    const { message, name } = Object(error)
-    if (name !== 'Error' || !/not be cloned/.test(message)) throw error
-    throw new TypeError(caller + ': value must be one that v8.serialize takes: ' + message +
-      ' Share locks by postMessage')
+    const serializer = new Serializer()
+    apply(writeHeader, serializer, [])
+    apply(writeValue, serializer, [value])
+    return apply(releaseBuffer, serializer, [])
+  } finally {
+    serializing = outer
   }
 }
 

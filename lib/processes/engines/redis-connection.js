@@ -63,8 +63,14 @@ class Connection {
     /** Those that hear of releases, by channel. A name is awaited once, by the named lock in front. */
     this.listeners = new Map()
     // Without a listener for errors, they would end the process.
-    this.copy.on('error', error => { this.error = error })
-    this.copy.on('end', () => { this.hasEnded = true })
+    this.copy.on('error', error => {
+      this.error = error
+      this.tellAll()
+    })
+    this.copy.on('end', () => {
+      this.hasEnded = true
+      this.tellAll()
+    })
     this.onMessage(channel => this.listeners.get(channel)?.hear())
   }
 
@@ -73,6 +79,9 @@ class Connection {
 
   /** Returns for how many milliseconds its server has run, at least. */
   get age () { return now() - this.began }
+
+  /** Tells those that hear that no news come any more. */
+  tellAll () { for (const listener of this.listeners.values()) listener.hear() }
 
   async opened (milliseconds) {
     try {
@@ -139,7 +148,10 @@ class Link {
     if (this.isClosed) throw new Error('The locks have been closed')
     if (this.usable !== undefined) return this.usable
     if (this.opening === undefined) {
-      this.opening = new Connection(this.client).opened(this.milliseconds).finally(() => { this.opening = undefined })
+      // Not by `finally`, which is later: then `connection` would not be set while nothing is opening.
+      const ended = () => { this.opening = undefined }
+      this.opening = new Connection(this.client).opened(this.milliseconds)
+      this.opening.then(ended, ended)
     }
     this.connection = await this.opening
     return this.connection
