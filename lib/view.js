@@ -12,7 +12,7 @@ const { WRAPS_OFFSETS } = require('./util/quirks')
 const { assertStackToLoad } = require('./util/stack')
 const { assertOptions, describe, flag, includes, isObject, option, ownValue, quote } = require('./util/values')
 const { assertFunction } = require('./waiting/wait-options')
-const { detectReentry } = require('./holding/tasks')
+const { detectReentry } = require('./holding/reentry')
 const { REPAIR } = require('./holding/run')
 const { show, wordOf } = require('./holding/view-word')
 

@@ -460,10 +460,10 @@ module.exports = [
   ]),
   ...of('core/src/lock/names.rs', { cargo: ['names', ''] }, [
     ['a name that a dead holder has left gets another word',
-      'if let Some(name) = self.names.get(text) {',
-      'if let Some(name) = self.names.get(text).filter(|name| !self.left.contains(&name.text)) {'],
+      'if let Some((name, is_left)) = self.names.get_mut(text) {',
+      'if let Some((name, is_left)) = self.names.get_mut(text).filter(|(_, is_left)| !*is_left) {'],
     ['a name that is used again is left',
-      '            self.left.retain(|left| !std::sync::Arc::ptr_eq(left, &name.text));\n',
+      '                self.left.retain(|left| !std::sync::Arc::ptr_eq(left, &name.text));\n',
       '']
   ]),
   ...of('core/src/queue/location.rs', { cargo: ['lib', 'a_name_is_at'] }, [

@@ -12,7 +12,7 @@ const observer = require('../waiting/observer')
 const { waitOptions } = require('../waiting/wait-options')
 const { Waiter } = require('../waiting/waiter')
 const { UnlockToken, indexOfHold, newHold, newToken, permitsOf, release } = require('./hold')
-const { assertNoReentry } = require('./tasks')
+const { assertNoReentry } = require('./reentry')
 const {
   EXCLUSIVE, INDEX, LIMITED, NOT_HELD, amountOf, described, isBare, isNamed, isOwned, kindOf, nounOfHold
 } = require('./request')

@@ -104,7 +104,7 @@ class Entries {
     this.lastFree = LAST_SERIAL
     // The latest serial number when the list grew.
     this.grewAt = 0
-    // Undefined if no stall is reported, and no view of this thread detects re-entry (tasks.js).
+    // Undefined if no stall is reported, and no view of this thread detects re-entry (reentry.js).
     this.tasks = createTasks(native)
     // The Steps of a Condition's pending promise, by the serial number of the token that it waits with.
     this.stepsOf = createMap()

@@ -24,7 +24,8 @@ const {
 const { Claim, blockOrThrow, lateError, take, takeOrThrow } = require('./acquire')
 const { UnlockToken, newHold, newToken, releaseAfter } = require('./hold')
 const { EXCLUSIVE, INDEX, NOT_HELD, SERIAL, SHARED } = require('./request')
-const { assertNoReentry, serialsOf } = require('./tasks')
+const { assertNoReentry } = require('./reentry')
+const { serialsOf } = require('./tasks')
 const theList = require('./the-list')
 const { fieldOf, wordOf } = require('./view-word')
 

@@ -12,19 +12,11 @@
  * does not count for the callbacks that are run in it: nobody awaits those.
  *
  * Native code knows of which holds the callbacks run: such a hold waits for nothing that is claimed elsewhere.
- *
- * # Re-entry
- * A task waits, by a promise, for a lock that it holds itself. Instances made with `{ detectReentry: true }` refuse
- * that, where it would wait for ever. Others pay nothing for it: tasks are noted once a thread has made such an
- * instance, and only theirs. (Before Node 24, contexts make each `await` of the thread dearer.)
  */
 
 const { AsyncLocalStorage } = require('async_hooks')
 const { apply, bare, createArray, createMap } = require('../util/intrinsics')
 const { RUNS_LATER } = require('../util/quirks')
-const { reentry } = require('../waiting/errors')
-const { LIMITED, amountOf, described, kindOf, requestIn } = require('./request')
-const theList = require('./the-list')
 
 /** How many holds of callbacks around a claim count, the innermost first. */
 const MOST = 64
@@ -144,36 +136,4 @@ function createTasks (native, detects = false) {
   return hasContexts && (notesAll || detects) ? new Tasks(native, notesAll) : undefined
 }
 
-function detectReentry (word) {
-  const list = theList()
-  if (list.tasks === undefined) list.tasks = createTasks(list.native, true)
-  word.detectsReentry = true
-}
-
-/**
- * @throws {Error} with code ERR_DEADLOCK if the callback around this call holds what is requested. It could end by
- *   itself with a timeout or a signal
- */
-function assertNoReentry (word, request, { timeout, signal }, caller) {
-  if (word.detectsReentry && timeout === Infinity && signal === undefined && isReentry(word, request)) {
-    throw reentry(caller, word, described(request))
-  }
-}
-
-function isReentry ({ address, limit }, request) {
-  const list = theList()
-  const { entries, tasks } = list
-  // This Node has no asynchronous contexts.
-  if (tasks === undefined) return false
-  const serials = tasks.within()
-  let permits = 0
-  for (let n = 0; n < serials.length; n++) {
-    const index = list.indexOf(serials[n], 0)
-    if (index < 0 || entries[2 * index] !== address) continue
-    if (kindOf(request) !== LIMITED) return true
-    permits += amountOf(requestIn(entries[2 * index + 1]))
-  }
-  return permits > 0 && permits + amountOf(request) > limit
-}
-
-module.exports = { assertNoReentry, createTasks, detectReentry, serialsOf }
+module.exports = { createTasks, serialsOf }

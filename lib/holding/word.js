@@ -38,7 +38,7 @@ class Word extends Location {
     this.onWebAssembly = onWebAssembly
     // Of a view of a semaphore that has one: how many permits may be taken together.
     this.limit = NO_LIMIT
-    // Whether it is that of a view that detects re-entry (tasks.js).
+    // Whether it is that of a view that detects re-entry (reentry.js).
     this.detectsReentry = false
     // Of a queue's first word: its QueueMemory.
     this.queue = undefined
