@@ -216,7 +216,7 @@ impl<'a> Reports<'a> {
     /// Adds a cycle, for a promise on it if there is one: a blocked thread can publish nothing.
     fn add_cycle(&mut self, due: usize, index: usize) {
         let snapshot = &self.snapshot;
-        let mut waits = snapshot.cycles[index].iter().map(|link| link.waits_for);
+        let mut waits = iter::once(due).chain(snapshot.cycles[index].iter().map(|link| link.waits_for));
         let entry = waits.find(|&wait| !snapshot.waiting[wait].blocked).unwrap_or(due);
         let text = cycle_text(&cycle_rows(snapshot, &snapshot.cycles[index])).trim_end().to_owned();
         let holders = self.holders_of(entry);
