@@ -256,7 +256,7 @@ function acquireAsync (instance, request, options, caller) {
     // Before the token is live, as above.
     const promise = resolved(value)
     if (takeOrThrow(word, wanted, token, wait)) return promise
-    assertNoReentry(word, wanted, wait, caller)
+    if (word.detectsReentry) assertNoReentry(word, wanted, wait, caller)
     return claimed(newHold(word, wanted, token), wait, value)
   } catch (error) {
     return rejected(error)

@@ -23,12 +23,13 @@ function detectReentry (word) {
 }
 
 /**
+ * Called for a word that detects re-entry.
  * @param {{ timeout: number, signal: object | undefined }} wait how it would wait
  * @throws {Error} with code ERR_DEADLOCK if the callback around this call holds what is requested. It could end by
  *   itself with a timeout or a signal
  */
 function assertNoReentry (word, request, { timeout, signal }, caller) {
-  if (word.detectsReentry && timeout === Infinity && signal === undefined && isReentry(word, request)) {
+  if (timeout === Infinity && signal === undefined && isReentry(word, request)) {
     throw reentry(caller, word, described(request))
   }
 }

@@ -118,7 +118,7 @@ async function run (call, instance, request, callback, options, caller) {
   // Whether this runs in a job of its own, and not in its caller's.
   let inJob = false
   if (!takeOrThrow(word, wanted, token, wait)) {
-    assertNoReentry(word, wanted, wait, caller)
+    if (word.detectsReentry) assertNoReentry(word, wanted, wait, caller)
     const hold = newHold(word, wanted, token)
     const outcome = await granted(hold, wait, call)
     if (outcome !== undefined) throw failure(outcome, hold, wait.timeout, run)
@@ -175,7 +175,7 @@ function repairingOf (call, word, wait, caller) {
     const { signal } = wait
     throwIfAborted(signal)
     if (take(hold, true)) return hold
-    assertNoReentry(word, hold.request, wait, caller)
+    if (word.detectsReentry) assertNoReentry(word, hold.request, wait, caller)
     const outcome = await granted(hold, { timeout, signal }, call)
     if (outcome !== undefined) throw failure(outcome, hold, wait.timeout, acquireAgain)
     return hold
