@@ -156,7 +156,7 @@ const CONSTANTS = [
   ['environments', /within (\d+) ms: Deno/, 'agent/agent.js', 'DENO_TURN'],
   ['platforms', /Each blocked thread wakes every\s+(\d+) ms/, 'sleeping.rs', 'SLICE_MILLISECONDS'],
   ['profiling', /every (\d+) seconds/, 'observe/profile.js', 'PERIOD', 1000],
-  ['profiling', /Of a stack, (\d+) frames/, 'call-stacks.js', 'FRAMES'],
+  ['profiling', /Of a stack, (\d+) frames/, 'observe/profile.js', 'FRAMES'],
   ['profiling', /when\s+([\d ]+) were known/, 'stacks.rs', 'MOST'],
   ['profiling', /when a stack had (\d+)/, 'profile.rs', 'MOST_LEAVES'],
   ['debugging', /up to (\d+) such reports are kept/, 'observe/stalls.rs', 'MOST'],

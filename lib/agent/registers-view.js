@@ -37,8 +37,6 @@ const native = {
   stallAfter: stallAfter(),
   /** The signal that writes snapshots, if there is one. */
   dumpSignal: undefined,
-  /** Whether waits are recorded; undefined before that is decided. */
-  profiles: undefined,
   /** Whether an install leaves this thread's Workers to the host's queue. */
   besideHost: false,
   settle: undefined,

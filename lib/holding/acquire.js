@@ -64,7 +64,7 @@ function block (hold, timeout, caller) {
   const list = theList()
   list.makeRoom()
   const { binding } = agent().native
-  const recorded = observer.recordBegins(sample, nounOfHold, hold)
+  const recorded = observer.recordBegins(sample, hold)
   list.expect(word)
   const answer = agent().claim(word, kindOf(request), amountOf(request), timeout)
   const ownerDied = answer === ACQUIRED_FROM_DEAD

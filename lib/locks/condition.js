@@ -30,7 +30,7 @@ const { CALL } = require('../agent/registers')
 const { Promise, TypeError, isInteger, load } = require('../util/intrinsics')
 const { describe } = require('../util/values')
 const { deadlock, notLocked, throwIfAborted, waitKinds: { CONDITION } } = require('../waiting/errors')
-const { countdown, notify, nounOfWait, waitAsync } = require('../waiting/notice')
+const { countdown, notify, waitAsync } = require('../waiting/notice')
 const observer = require('../waiting/observer')
 const {
   assertFunction, assertNoPromise, assertSynchronous, assertWorker, waitOptions
@@ -111,7 +111,7 @@ function block (word, held, timeout, caller) {
   if (ownerDied) held.word.noteDeath()
   const index = theList().toEnd(indexOfHold(held))
   theList().ends(index)
-  const recorded = observer.recordBegins(sample, nounOfWait, { address: word.address, waitKind: CONDITION })
+  const recorded = observer.recordBegins(sample, { address: word.address, waitKind: CONDITION })
   let isNotified = false
   try {
     native.words[CALL] = place

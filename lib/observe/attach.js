@@ -19,19 +19,9 @@ function reportStalls (native) {
   listen(native)
 }
 
-/** Records waits if there is a file for that. It is found once in a thread: another copy may have done so. */
-function recordWaits (native) {
-  if (native.profiles === undefined) {
-    const file = native.binding.profileFile()
-    // A hook of async_hooks may come here again.
-    native.profiles = false
-    native.profiles = typeof file === 'string' && require('./profile').start(native, file)
-  }
-  if (native.profiles) assign(observer, require('./profile').functions)
-}
-
 module.exports = ({ native }) => {
   observer.locksBegin = () => observeLocks(native)
   if (native.stallAfter !== 0) reportStalls(native)
-  recordWaits(native)
+  const file = native.binding.profileFile()
+  if (typeof file === 'string') require('./profile').record(native, file)
 }

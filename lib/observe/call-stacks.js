@@ -15,8 +15,6 @@ const { FRAMES_LACK_PREFIX } = require('../util/quirks')
 const { shared } = require('../util/worker-threads')
 const { STALL } = require('../util/variables')
 
-/** How many frames: the package's own, and as many as errors usually have. */
-const FRAMES = 20
 /** How many of a call that may take long: the package's own, up to thirteen, and a few of the program's. */
 const FEW_FRAMES = 17
 /** How many stacks a thread recognizes. Beyond that it begins anew. */
@@ -136,4 +134,4 @@ function placeHere () {
   }
 }
 
-module.exports = { FRAMES, callFor, originOf, placeHere, placeOfCall }
+module.exports = { callFor, originOf, placeHere, placeOfCall }

@@ -16,11 +16,14 @@ const { existsSync, renameSync, statSync, unlinkSync, writeFileSync, writeSync }
 const { isAbsolute } = require('path')
 const { pathToFileURL } = require('url')
 const { agent } = require('../agent/find-agent')
-const { Error, assign, createArray, createMap, now, parse, stringify } = require('../util/intrinsics')
+const { nounOfHold } = require('../holding/request')
+const { Error, assign, createArray, createMap, createWeakMap, now, parse, stringify } = require('../util/intrinsics')
 const { setInterval } = require('../util/timers')
 const { PROFILE } = require('../util/variables')
-const { threadId } = require('../util/worker-threads')
-const { FRAMES, placeOfCall } = require('./call-stacks')
+const { shared, threadId } = require('../util/worker-threads')
+const { NOTIFIED, WAIT_KINDS, nounOf } = require('../waiting/errors')
+const observer = require('../waiting/observer')
+const { placeOfCall } = require('./call-stacks')
 
 const { floor, random } = Math
 
@@ -56,6 +59,9 @@ function nextFactor () {
   return factor
 }
 
+/** How many frames: the package's own, and as many as errors usually have. */
+const FRAMES = 20
+
 /** Takes the stack of the program's call, and returns its number. Native code knows the stack by that. */
 function takeStack () {
   const began = now()
@@ -68,6 +74,8 @@ function takeStack () {
 // ——— Waits: the observer's functions of these names ———
 
 const NOT_RECORDED = { factor: 0, stack: 0 }
+/** By the Steps. */
+const samplesOfSteps = createWeakMap()
 
 /** Decides whether a wait that is about to begin is recorded. May run a program's code. Never throws. */
 function sample () {
@@ -82,26 +90,40 @@ function sample () {
 
 /** Decides once for all steps of a promise. Called first in the call that makes the promise. */
 function sampleOf (steps) {
-  if (steps.sample === undefined) steps.sample = sample()
-  return steps.sample
+  if (!samplesOfSteps.has(steps)) samplesOfSteps.set(steps, sample())
+  return samplesOfSteps.get(steps)
 }
 
-/** Records a wait that begins; `nounOf(what)` says for what. Returns its number, or undefined. Never throws. */
-function recordBegins ({ factor, stack }, nounOf, what) {
-  if (factor === 0) return undefined
+/** Names what a thread blocks for: a hold, or a notification at a word's address. */
+function nounOfBlocked ({ address, request, waitKind, word }) {
+  if (waitKind === undefined) return nounOfHold({ word, request })
+  const name = agent().native.binding.labelOf(address - 4 * ((waitKind - waitKind % WAIT_KINDS) / WAIT_KINDS))
+  const { kind, mode } = NOTIFIED[waitKind % WAIT_KINDS]
+  return nounOf({ kind, mode, name: name === null ? undefined : name })
+}
+
+/** Records a wait that begins; `noun(what)` says for what. Returns its number, or undefined. Never throws. */
+function recordBegins ({ factor, stack }, what, noun = nounOfBlocked) {
   try {
-    return agent().native.binding.waitBegins(stack, factor, nounOf(what))
+    return factor === 0 ? undefined : agent().native.binding.waitBegins(stack, factor, noun(what))
   } catch (_) {
     // As above.
     return undefined
   }
 }
 
-/** Records a promise that is about to be enqueued, as `recordBegins`. */
+/** Records a promise that is about to be enqueued. A recorded one has an `end` of its own, once. */
 function promiseBegins (waiter) {
   // The program's own waits may be pauses.
-  if (waiter.waitKind === 0) return undefined
-  return recordBegins(waiter.steps === undefined ? sample() : sampleOf(waiter.steps), (it) => it.waitsFor, waiter)
+  if (waiter.waitKind === 0) return
+  const { end, steps } = waiter
+  const number = recordBegins(steps === undefined ? sample() : sampleOf(steps), waiter, (it) => it.waitsFor)
+  if (number === undefined) return
+  waiter.end = () => {
+    waiter.end = end
+    waiter.end()
+    recordEnds(number)
+  }
 }
 
 /** Records the end of a wait. Never throws. */
@@ -263,4 +285,15 @@ function start ({ binding, inRootContext }, file) {
   return true
 }
 
-module.exports = { functions: { promiseBegins, recordBegins, recordEnds, sample, sampleOf }, start }
+/** Records waits if the file can be written. That is found once in a thread: another copy may have done so. */
+function record (native, file) {
+  const thread = shared('profile', () => ({ records: undefined }))
+  if (thread.records === undefined) {
+    // A hook of async_hooks may come here again.
+    thread.records = false
+    thread.records = start(native, file)
+  }
+  if (thread.records) assign(observer, { promiseBegins, recordBegins, recordEnds, sample, sampleOf })
+}
+
+module.exports = { record }

@@ -5,7 +5,7 @@
 const { agent } = require('../agent/find-agent')
 const { CALL } = require('../agent/registers')
 const { Promise, load, max, now } = require('../util/intrinsics')
-const { NOTIFIED, WAIT_KINDS, hideFrames, nounOf, throwIfAborted, timeoutError } = require('./errors')
+const { NOTIFIED, hideFrames, nounOf, throwIfAborted, timeoutError } = require('./errors')
 const observer = require('./observer')
 const { Waiter } = require('./waiter')
 
@@ -90,20 +90,13 @@ function waitUntil (word, isOver, timeout, waitKind) {
 /** Blocks for a notification at a word, and records the wait. The result is that of the agent's `waitFor`. */
 function blockFor (address, value, timeout, waitKind, place = observer.callHere(), sample = observer.sample()) {
   const { native, waitFor } = agent()
-  const recorded = observer.recordBegins(sample, nounOfWait, { address, waitKind })
+  const recorded = observer.recordBegins(sample, { address, waitKind })
   native.words[CALL] = place
   try {
     return waitFor(address, value, timeout, waitKind)
   } finally {
     if (recorded !== undefined) observer.recordEnds(recorded)
   }
-}
-
-/** Names an awaited object by a word's address and the wait kind. */
-function nounOfWait ({ address, waitKind }) {
-  const name = agent().native.binding.labelOf(address - 4 * ((waitKind - waitKind % WAIT_KINDS) / WAIT_KINDS))
-  const { kind, mode } = NOTIFIED[waitKind % WAIT_KINDS]
-  return nounOf({ kind, mode, name: name === null ? undefined : name })
 }
 
 /**
@@ -147,4 +140,4 @@ function countdown (timeout) {
   return () => max(0, end - now())
 }
 
-module.exports = { NO_HOOKS, Notice, blockFor, countdown, notify, nounOfWait, waitAsync, waitUntil, waitUntilAsync }
+module.exports = { NO_HOOKS, Notice, blockFor, countdown, notify, waitAsync, waitUntil, waitUntilAsync }

@@ -35,10 +35,10 @@ class Observer {
     /** Takes the sample of a wait before it begins; of a promise, before its first step. */
     this.sample = nothing
     this.sampleOf = nothing
-    /** Both return the argument of `recordEnds`, or undefined: it is not recorded. */
+    /** Records a wait. Returns the argument of `recordEnds`, if it is recorded. A promise's own `end` does that. */
     this.recordBegins = nothing
-    this.promiseBegins = nothing
     this.recordEnds = nothing
+    this.promiseBegins = nothing
     this.waits = nothing
     this.waited = nothing
     this.ownerDied = nothing

@@ -49,8 +49,7 @@ class Waiter {
     try {
       if (this.steps !== undefined) this.steps.begin(this)
       join(this)
-      const recorded = observer.promiseBegins(this)
-      if (recorded !== undefined) this.recorded = recorded
+      observer.promiseBegins(this)
       this.prepare()
       if (!hears(this)) {
         this.end()
@@ -92,10 +91,6 @@ class Waiter {
   /** Ends it: it is no longer enqueued, or never was. */
   end () {
     this.slot = -1
-    if (this.recorded !== undefined) {
-      observer.recordEnds(this.recorded)
-      this.recorded = undefined
-    }
     leave(this)
   }
 
@@ -116,9 +111,8 @@ class Waiter {
   }
 }
 bare(Waiter)
-// A waiter without these takes no memory for them. `onEnqueued` is called once it is enqueued, before anything else can
-// run. `recorded`: the number of the wait in profile.js, if it is recorded.
-shield(Waiter, ['steps', 'onEnqueued', 'recorded'])
+// A waiter without these takes no memory for them. `onEnqueued` is called once it is enqueued, before all other code.
+shield(Waiter, ['steps', 'onEnqueued'])
 
 /**
  * A user's promise that is enqueued repeatedly before it settles. A Condition's promise is notified, and then claims
@@ -134,8 +128,6 @@ class Steps {
     this.isPending = false
     // Why no further step is taken.
     this.reason = undefined
-    // Set by profile.js, if waits are recorded.
-    this.sample = undefined
     // Where the promise came from, if a stall is to be reported; and its asynchronous context, if the channels of
     // diagnostics have subscribers. Noted here, since native code may begin a step outside of the call.
     this.call = observer.callOf()

@@ -11,7 +11,7 @@ use napi_derive::napi;
 
 use crate::agent::Agent;
 use crate::globals::PROCESS;
-use crate::observe::profile::is_first;
+use crate::observe::stalls::is_first;
 use waitasync_core::observe::{Snapshot, rows, table};
 
 /// Lets the signal of `ATOMICS_WAITASYNC_DUMP` write a snapshot from now on.

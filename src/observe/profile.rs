@@ -4,7 +4,7 @@
 //! file (`lib/observe/profile.js`). A wait that is not over counts for its time so far, and the waits of a thread end
 //! with it: so the file shows those who wait for ever, too.
 //!
-//! The tables have bounds: stacks (see [`stacks`]), and of each stack the first locks.
+//! The tables have bounds: stacks (see [`stacks`](waitasync_core::held::stacks)), and of each stack the first locks.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ use crate::globals::PROCESS;
 use crate::observe::stalls::MAIN;
 use crate::observe::variable;
 use waitasync_core::clock::{Timestamp, now};
-use waitasync_core::held::stacks::{self, StackId};
+use waitasync_core::held::stacks::StackId;
 use waitasync_core::json;
 use waitasync_core::lock::tracked_buffers::AgentId;
 use waitasync_core::sync::lock;
@@ -136,23 +136,4 @@ pub fn profile_text(env: Env) -> Result<Option<String>> {
     let writes = Agent::of(env.raw())?.thread_id == MAIN
         || PROCESS.registry.thread_of(|agent| agent.known.thread_id == MAIN).is_none();
     Ok(writes.then(|| lock(&PROFILE).text()))
-}
-
-/// Returns the number of a stack: one line for each frame, the innermost first.
-#[napi(catch_unwind)]
-#[allow(clippy::needless_pass_by_value, reason = "Node-API gives a string of its own")]
-pub fn stack_number(text: String) -> StackId {
-    stacks::number_of(&text)
-}
-
-/// Returns true to the process's first caller with this subject.
-#[napi(catch_unwind)]
-pub fn is_first(subject: String) -> bool {
-    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    let told = &mut *lock(&TOLD);
-    let is_first = !told.contains(&subject);
-    if is_first {
-        told.push(subject);
-    }
-    is_first
 }

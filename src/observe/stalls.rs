@@ -8,7 +8,7 @@
 //! Whoever should read the standard error may stand still, and a thread that writes then waits for ever. So a thread
 //! with something to report only leaves its text to a thread that writes.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -22,6 +22,7 @@ use napi_derive::napi;
 use crate::agent::Agent;
 use crate::globals::{PROCESS, STALL_VARIABLE};
 use waitasync_core::held::Registered;
+use waitasync_core::held::stacks::{self, StackId};
 use waitasync_core::json;
 use waitasync_core::observe::reports::{Reported, Reports};
 use waitasync_core::sync::{contained, lock};
@@ -63,6 +64,20 @@ fn look(reported: &mut Reported, period: Duration) {
         }
         give(if wait.blocked { MAIN } else { wait.thread_id }, json, wait.blocked);
     });
+}
+
+/// Returns the number of a stack: one line for each frame, the innermost first.
+#[napi(catch_unwind)]
+#[allow(clippy::needless_pass_by_value, reason = "Node-API gives a string of its own")]
+pub fn stack_number(text: String) -> StackId {
+    stacks::number_of(&text)
+}
+
+/// Returns true to the process's first caller with this subject.
+#[napi(catch_unwind)]
+pub fn is_first(subject: String) -> bool {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    lock(&TOLD).insert(subject)
 }
 
 // ——— Reports that no thread has taken yet ———
