@@ -318,6 +318,19 @@ test('an inspector that was open stays open, unless --close', needed, async t =>
   await endsByItself(program)
 })
 
+test('a dump of several megabytes comes whole', needed, async t => {
+  const program = await started(t, {}, ({ api, keep, say }) => {
+    for (let n = 0; n < 20000; n++) keep(new api.AsyncLock().tryLock())
+    process.once('SIGTERM', () => process.exit())
+    setInterval(() => {}, 1e6)
+    say('ready')
+  })
+  const { code, stdout } = await dump(t, program.pid, '--json')
+  const held = stdout.split('\n').filter(line => line.includes('"list":"held"'))
+  assert.deepStrictEqual([code, held.length], [0, 20000])
+  await endsByItself(program)
+})
+
 /** Expects that the command says so, and that the program goes on. */
 async function refused (t, pid, reason, ...args) {
   const { code, stdout, stderr } = await dump(t, pid, ...args)
