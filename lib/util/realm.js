@@ -135,4 +135,4 @@ function globalBehind (atomics) {
   }
 }
 
-module.exports = { MARK, contextTarget, exportedOf, hostOf, mark, markOf, own, resolveTarget }
+module.exports = { MARK, contextTarget, exportedOf, mark, markOf, own, resolveTarget }
